@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A client is who is governed and whom pins belong to. Its key is sixteen bytes that the resolver and
+ * the gate derive independently and compare byte by byte.
+ *
+ * A source address that no `clients:` entry claims is a client of its own: the key is the address, an
+ * IPv4 one in mapped form (::ffff:a.b.c.d). A registered client and the client `host` (all of this
+ * machine's own addresses) have keys under ff00::/8: multicast is never a source address, so the two
+ * kinds cannot meet.
+ */
+
+#include <stdint.h>
+
+#include "address.h"
+
+#define CLIENT_NAME_MAX 63
+
+struct client_key {
+	uint8_t bytes[16];
+};
+
+/* The key of an unregistered source address. */
+struct client_key client_key_of_address(const struct address *source);
+
+/* The key of a registered client: a 64-bit hash of its name. `pinfold check` refuses a collision. */
+struct client_key client_key_of_name(const char *name);
+
+/* The key of the client `host`. */
+struct client_key client_key_of_host(void);
+
+bool client_key_equal(const struct client_key *a, const struct client_key *b);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What Pinfold writes into packet and connection marks, inside `gate: {mark_mask}` and nowhere else.
+ *
+ * The gate sets the mark with its verdict in the mangle table; the rules of our chains save it to the
+ * connection in mangle POSTROUTING and map it in the filter table (filter/ruleset.c). No mark of ours
+ * on a governed new flow means that nobody judged it: it is dropped.
+ */
+
+#include <stdint.h>
+
+enum mark_state {
+	MARK_NONE = 0,
+	MARK_ALLOWED = 1, /* decided: later packets of the flow never reach user space */
+	MARK_WATCHED = 2, /* the destination passed; client bytes go through the queue */
+	MARK_REFUSED = 3  /* filter REJECTs it */
+};
+
+/* A state shifted into the lowest bits of MASK. */
+static inline uint32_t mark_value(uint32_t mask, enum mark_state state)
+{
+	return mask == 0 ? 0 : ((uint32_t)state << __builtin_ctz(mask)) & mask;
+}
+
+static inline enum mark_state mark_state(uint32_t mask, uint32_t mark)
+{
+	return mask == 0 ? MARK_NONE : (enum mark_state)((mark & mask) >> __builtin_ctz(mask));
+}
+
+/* MARK with its bits inside MASK replaced by STATE, all others kept. */
+static inline uint32_t mark_with(uint32_t mark, uint32_t mask, enum mark_state state)
+{
+	return (mark & ~mask) | mark_value(mask, state);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The words of a judgement: stage, outcome, reason, and the place of the rule that decided.
+ *
+ * The reason list exists here and nowhere else; its order is the order in which rules are asked, so a
+ * smaller value outranks a larger one when several parts of one answer are bad (docs/policy.md).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum stage {
+	STAGE_RESOLVE, /* a question, before anything is sent upstream */
+	STAGE_ANSWER,  /* what came back, before it is handed out */
+	STAGE_CONNECT, /* the destination of a new flow */
+	STAGE_REQUEST, /* the first request of a flow */
+	STAGE_COUNT
+};
+
+enum outcome {
+	OUTCOME_ALLOW,
+	OUTCOME_DENY,
+	OUTCOME_WAIT, /* STAGE_REQUEST alone: more bytes are needed */
+	OUTCOME_COUNT
+};
+
+enum reason {
+	REASON_NONE, /* allowed */
+	REASON_MALFORMED,
+	REASON_QTYPE,
+	REASON_METADATA,
+	REASON_INFRASTRUCTURE,
+	REASON_SCHEME,
+	REASON_HTTP2,
+	REASON_PROTOCOL,
+	REASON_SECRET_URL,
+	REASON_BLOCKED_HOST,
+	REASON_ENCRYPTED_DNS,
+	REASON_SPECIAL_NAME,
+	REASON_NOT_ALLOWLISTED,
+	REASON_REBINDING,
+	REASON_SELF,
+	REASON_LOOPBACK,
+	REASON_PRIVATE_ADDRESS,
+	REASON_PRIVATE_HOST,
+	REASON_SPECIAL_ADDRESS,
+	REASON_EXPIRED,
+	REASON_UNPINNED,
+	REASON_NAME_MISMATCH,
+	REASON_NO_NAME,
+	REASON_CUSTOM,
+	REASON_POLICY_ERROR,
+	REASON_COUNT
+};
+
+/* Where a rule stands. A source is a file of the policy image; 0 is the rules that are built in. */
+struct place {
+	uint32_t source;
+	uint32_t line; /* from 1; 0 when the rule is a default that nobody wrote down */
+};
+
+struct verdict {
+	enum outcome outcome;
+	enum reason reason;
+	bool enforced; /* false: audit mode reports this denial and lets it pass */
+	struct place rule;
+};
+
+/* Texts as they appear in audit lines and in `explain --json`; never NULL, "?" out of range. */
+const char *stage_text(enum stage stage);
+const char *outcome_text(enum outcome outcome);
+const char *reason_text(enum reason reason);
+
+/* The denial is not just reported: outcome deny and enforced. */
+bool verdict_refuses(const struct verdict *verdict);
