@@ -140,8 +140,8 @@ int endpoint_parse(const char *text, size_t length, char separator, uint16_t def
 	} else {
 		const char *mark = memchr(text, separator, length);
 		/* with ':' a bare IPv6 address has several and no port */
-		if (mark != NULL && (separator != ':' ||
-				     memchr(mark + 1, ':', (size_t)(end - mark - 1)) == NULL)) {
+		if (mark != NULL &&
+		    (separator != ':' || memchr(mark + 1, ':', (size_t)(end - mark - 1)) == NULL)) {
 			address_size = (size_t)(mark - text);
 			port_text = mark + 1;
 		}

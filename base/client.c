@@ -25,7 +25,8 @@ struct client_key client_key_of_address(const struct address *source)
 
 struct client_key client_key_of_name(const char *name)
 {
-	/* The key is no secret: names come from the configuration and collisions are refused there. */
+	/* The key is no secret: names come from the configuration and collisions are refused there.
+	 */
 	static const uint8_t hash_key[16] = "pinfold clients";
 	struct client_key key = {{KEY_REGISTERED, KEY_KIND_NAME}};
 	uint64_t hash = hash_sip(hash_key, name, strlen(name));
