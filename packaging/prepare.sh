@@ -1,0 +1,78 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Sourced by ./run, ./test and tests/bench: the packages that are missing, and build directories.
+#
+#   prepare_packages GROUP…         installs what packaging/dependencies.txt names and is not there
+#   prepare_build DIRECTORY [ARGUMENT…]   meson setup (once) and ninja, with meson's arguments
+
+prepare_top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+prepare_say() { printf '%s\n' "$*" >&2; }
+
+# Prints the packages of the groups that dpkg does not know as installed.
+prepare_missing() {
+	local group package rest wanted=" $* "
+	while read -r group package rest; do
+		[[ -n $group && $group != '#'* && $wanted == *" $group "* ]] || continue
+		[[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
+			printf '%s\n' "$package"
+	done <"$prepare_top/packaging/dependencies.txt"
+}
+
+# Some of the packages are servers, which Debian starts when it installs them. They are wanted as programs
+# alone: a policy-rc.d of ours forbids the start, and systemd does not start them at the next boot.
+prepare_install() {
+	local -a as_root=()
+	local policy=/usr/sbin/policy-rc.d unit package status=0
+	[[ $EUID -eq 0 ]] || as_root=(sudo)
+	if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
+		prepare_say "missing packages, and only root can install them:" "$@"
+		return 1
+	fi
+	prepare_say "installing: $*"
+	local own_policy=no
+	if [[ ! -e $policy ]]; then
+		printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null &&
+			"${as_root[@]}" chmod 755 "$policy" && own_policy=yes
+	fi
+	{ "${as_root[@]}" apt-get -qq update &&
+		"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+			--no-install-recommends "$@"; } </dev/null >&2 || status=1
+	[[ $own_policy == no ]] || "${as_root[@]}" rm -f "$policy"
+	if [[ -d /run/systemd/system ]]; then
+		for package in "$@"; do
+			while read -r unit; do
+				"${as_root[@]}" systemctl disable --quiet "${unit##*/}" 2>/dev/null
+			done < <(dpkg -L "$package" 2>/dev/null | grep '/systemd/system/.*\.service$')
+		done
+	fi
+	return "$status"
+}
+
+prepare_packages() {
+	local -a missing
+	if ! command -v dpkg-query >/dev/null; then
+		prepare_say "not a Debian system: see packaging/dependencies.txt for what is needed"
+		return 0
+	fi
+	mapfile -t missing < <(prepare_missing "$@")
+	((${#missing[@]})) || return 0
+	prepare_install "${missing[@]}"
+}
+
+# Quiet unless it fails.
+prepare_build() {
+	local directory=$1 log status=0
+	shift
+	log=$(mktemp)
+	if [[ ! -e $directory/build.ninja ]]; then
+		meson setup "$directory" "$prepare_top" "$@" >"$log" 2>&1 || status=1
+	fi
+	if ((status == 0)); then
+		ninja -C "$directory" >"$log" 2>&1 || status=1
+	fi
+	((status == 0)) || cat "$log" >&2
+	rm -f "$log"
+	return "$status"
+}
