@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#define PCRE2_CODE_UNIT_WIDTH 8
+
+/*
+ * All shapes are one alternation, each branch ending in a mark with its index, behind one
+ * look-behind for the boundary. So a target is walked once a view, and the mark says which shape it
+ * was. With the JIT a search needs no memory but the stack that is made here; where the JIT is not
+ * to be had (a kernel that forbids it) the interpreter serves, within the same limits.
+ */
+
+#include "secrets/secrets.h"
+
+#include <errno.h>
+#include <pcre2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "secrets/table.h"
+
+/* Steps one search may take: an ordinary target needs hundreds, a 64 KiB one some hundred thousand.
+ */
+#define MATCH_LIMIT     10000000u
+#define JIT_STACK_START 32768u
+#define JIT_STACK_MAX   (256u * 1024u)
+
+struct secrets {
+	pcre2_code *code;
+	pcre2_match_data *match;
+	pcre2_match_context *context;
+	pcre2_jit_stack *jit_stack;
+	char view[SECRETS_TARGET_MAX];
+};
+
+static char *join_shapes(void)
+{
+	static const char head[] = "(?<![A-Za-z0-9])(?:", tail[] = ")";
+	size_t size = sizeof(head) + sizeof(tail);
+
+	for (size_t i = 0; i < secret_shape_count; i++)
+		size += strlen(secret_shapes[i].pattern) + sizeof("|(*MARK:4294967295)");
+	char *joined = malloc(size);
+	if (joined == NULL)
+		return NULL;
+	size_t used = (size_t)snprintf(joined, size, "%s", head);
+	for (size_t i = 0; i < secret_shape_count; i++)
+		used += (size_t)snprintf(joined + used, size - used, "%s%s(*MARK:%zu)",
+					 i == 0 ? "" : "|", secret_shapes[i].pattern, i);
+	snprintf(joined + used, size - used, "%s", tail);
+	return joined;
+}
+
+static int compile(struct secrets *secrets, const char **problem)
+{
+	char *joined = join_shapes();
+	int error;
+	PCRE2_SIZE place;
+
+	if (joined == NULL)
+		return -ENOMEM;
+	secrets->code =
+		pcre2_compile((PCRE2_SPTR)joined, PCRE2_ZERO_TERMINATED,
+			      PCRE2_NEVER_UTF | PCRE2_NO_AUTO_CAPTURE, &error, &place, NULL);
+	free(joined);
+	if (secrets->code == NULL) {
+		*problem = "a secret shape does not compile";
+		return -EINVAL;
+	}
+	pcre2_jit_compile(secrets->code, PCRE2_JIT_COMPLETE);
+	return 0;
+}
+
+int secrets_new(struct secrets **out, const char **problem)
+{
+	struct secrets *secrets = calloc(1, sizeof(*secrets));
+	int rc;
+
+	*problem = "out of memory";
+	if (secrets == NULL)
+		return -ENOMEM;
+	rc = compile(secrets, problem);
+	if (rc < 0)
+		goto fail;
+	rc = -ENOMEM;
+	secrets->match = pcre2_match_data_create_from_pattern(secrets->code, NULL);
+	secrets->context = pcre2_match_context_create(NULL);
+	secrets->jit_stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL);
+	if (secrets->match == NULL || secrets->context == NULL)
+		goto fail;
+	if (secrets->jit_stack != NULL)
+		pcre2_jit_stack_assign(secrets->context, NULL, secrets->jit_stack);
+	pcre2_set_match_limit(secrets->context, MATCH_LIMIT);
+	*out = secrets;
+	return 0;
+fail:
+	secrets_free(secrets);
+	return rc;
+}
+
+void secrets_free(struct secrets *secrets)
+{
+	if (secrets == NULL)
+		return;
+	pcre2_jit_stack_free(secrets->jit_stack);
+	pcre2_match_context_free(secrets->context);
+	pcre2_match_data_free(secrets->match);
+	pcre2_code_free(secrets->code);
+	free(secrets);
+}
+
+static int hex_value(char digit)
+{
+	if (digit >= '0' && digit <= '9')
+		return digit - '0';
+	digit |= 0x20;
+	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+size_t secrets_decode(const char *text, size_t length, char *out)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		int high = -1, low = -1;
+		if (text[i] == '%' && length - i > 2) {
+			high = hex_value(text[i + 1]);
+			low = hex_value(text[i + 2]);
+		}
+		if (high >= 0 && low >= 0) {
+			out[used++] = (char)(high << 4 | low);
+			i += 2;
+		} else {
+			out[used++] = text[i];
+		}
+	}
+	return used;
+}
+
+/* 1 found, 0 not, in one view. */
+static int find_in(struct secrets *secrets, const char *text, size_t length, struct secret *out)
+{
+	int rc = pcre2_match(secrets->code, (PCRE2_SPTR)text, length, 0, 0, secrets->match,
+			     secrets->context);
+
+	if (rc == PCRE2_ERROR_NOMATCH)
+		return 0;
+	*out = (struct secret){.name = "match-limit"};
+	if (rc >= 0) {
+		PCRE2_SPTR mark = pcre2_get_mark(secrets->match);
+		size_t index = mark == NULL ? SIZE_MAX : strtoul((const char *)mark, NULL, 10);
+		if (index < secret_shape_count)
+			*out = (struct secret){.name = secret_shapes[index].name,
+					       .line = secret_shapes[index].line};
+	}
+	return 1;
+}
+
+int secrets_find(struct secrets *secrets, const char *target, size_t length, struct secret *out)
+{
+	if (length > SECRETS_TARGET_MAX) {
+		*out = (struct secret){.name = "match-limit"};
+		return 1;
+	}
+	if (find_in(secrets, target, length, out))
+		return 1;
+	/* a view that decoding did not change was searched already */
+	const char *text = target;
+	for (int view = 1; view <= 2; view++) {
+		if (memchr(text, '%', length) == NULL)
+			return 0;
+		length = secrets_decode(text, length, secrets->view);
+		text = secrets->view;
+		if (find_in(secrets, text, length, out))
+			return 1;
+	}
+	return 0;
+}
