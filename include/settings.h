@@ -7,6 +7,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "address.h"
@@ -19,6 +20,8 @@
 #define SETTINGS_ZONES_MAX 64
 #define SETTINGS_ANCHORS_MAX 64
 #define SETTINGS_PATH_MAX 256
+#define SETTINGS_ANCHOR_TEXT_MAX 8192 /* a root.key with two keys has under 1 KiB */
+#define SETTINGS_HINTS_TEXT_MAX 16384 /* named.root has 3.3 KiB */
 
 struct settings_zone {
 	struct name zone; /* the root for `upstream: [addr…]` */
@@ -37,6 +40,9 @@ struct resolver_settings {
 	struct name negative_anchors[SETTINGS_ANCHORS_MAX];
 	char trust_anchor[SETTINGS_PATH_MAX]; /* path; "" turns validation off (`trust_anchor: none`) */
 	char root_hints[SETTINGS_PATH_MAX];   /* path; "" for the built-in ones */
+	/* What stands in these two files: see settings_read_files(). NUL-terminated. */
+	char trust_anchor_text[SETTINGS_ANCHOR_TEXT_MAX];
+	char root_hints_text[SETTINGS_HINTS_TEXT_MAX];
 	char validation_date[16]; /* YYYYMMDDHHMMSS, tests alone; "" for the clock */
 	uint32_t threads;
 	uint32_t pin_min_seconds;
@@ -66,3 +72,16 @@ struct settings {
 	struct gate_settings gate;
 	uint8_t log_allowed;
 };
+
+/*
+ * Reads the files that RESOLVER names into its two text fields. The parent calls it before it writes
+ * settings for a child, at start and at every reload: the resolver has no file system to read them
+ * from. 0, or negative errno with one line in PROBLEM (SIZE octets); the texts are untouched then.
+ */
+int settings_read_files(struct resolver_settings *resolver, char *problem, size_t size);
+
+/*
+ * Copies the settings of a descriptor that came with START or RELOAD. 0, or -EPROTO when they are not
+ * of this version and size; *OUT is untouched then.
+ */
+int settings_receive(int fd, struct settings *out);
