@@ -37,7 +37,10 @@ uint64_t policy_image_generation(const struct policy_image *image);
 /* 0 and *OUT, or -ENOENT. */
 int policy_find(const struct policy_image *image, const char *policy_name, policy_index *out);
 
-/* The name of a source file, "built-in" for source 0; never NULL. */
+/*
+ * The name of a source (enum source and beyond): "built-in" for SOURCE_BUILTIN, "floor.txt" and its like for
+ * data that is compiled in, the name given at build for configuration files; "?" out of range, never NULL.
+ */
 const char *policy_source_name(const struct policy_image *image, uint32_t source);
 
 /* Who a packet or a query belongs to, and which policy governs it. */

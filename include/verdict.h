@@ -55,10 +55,25 @@ enum reason {
 	REASON_COUNT
 };
 
-/* Where a rule stands. A source is a file of the policy image; 0 is the rules that are built in. */
+/*
+ * Where a rule stands. Sources below SOURCE_CONFIG are the data files of rules/ that are compiled in,
+ * those from it on are the configuration files of the policy image, in the order of
+ * config_source.source_names.
+ */
+enum source {
+	SOURCE_BUILTIN,	      /* the program itself: a default that nobody wrote down, line 0 */
+	SOURCE_FLOOR,	      /* rules/floor.txt */
+	SOURCE_CLASSES,	      /* rules/address-classes.txt */
+	SOURCE_IANA_IPV4,     /* rules/iana-ipv4-special.csv */
+	SOURCE_IANA_IPV6,     /* rules/iana-ipv6-special.csv */
+	SOURCE_SPECIAL_NAMES, /* rules/special-names.txt */
+	SOURCE_ENCRYPTED_DNS, /* rules/encrypted-dns.txt */
+	SOURCE_CONFIG	      /* the first configuration file */
+};
+
 struct place {
-	uint32_t source;
-	uint32_t line; /* from 1; 0 when the rule is a default that nobody wrote down */
+	uint32_t source; /* enum source, and beyond */
+	uint32_t line;	 /* from 1; 0 when the rule is a default that nobody wrote down */
 };
 
 struct verdict {

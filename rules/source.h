@@ -94,7 +94,7 @@ struct static_host {
 
 struct config_source {
 	uint64_t generation;
-	const char *const *source_names; /* [0] is ignored: source 0 is the built-in rules */
+	const char *const *source_names; /* [i] is the file of places with source SOURCE_CONFIG + i */
 	size_t source_count;
 	struct policy_source *policies; /* [0] is `default` */
 	size_t policy_count;
