@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The configuration: one YAML file read whole by libfyaml, every error reported with its place, then
- * turned into the policy image, the settings and what the parent itself needs.
+ * The configuration: one YAML file read whole by libfyaml, every error reported with its place,
+ * then turned into the policy image, the settings and what the parent itself needs.
  */
 
 #include <stdbool.h>
@@ -41,8 +41,8 @@ struct config_findings {
 
 /*
  * Reads PATH ("-" is standard input). A missing file is an error, an empty one the default posture.
- * Returns the configuration, or NULL when there is any error; FINDINGS gets all of both kinds, in the
- * order of their places, and is freed with config_findings_free() in either case.
+ * Returns the configuration, or NULL when there is any error; FINDINGS gets all of both kinds, in
+ * the order of their places, and is freed with config_findings_free() in either case.
  */
 struct config *config_read(const char *path, struct config_findings *findings);
 
@@ -50,8 +50,22 @@ struct config *config_read(const char *path, struct config_findings *findings);
 struct config *config_read_text(const char *path, const char *text, size_t length,
 				struct config_findings *findings);
 
-/* Adds "HOST[:PORT]" to allow_hosts of policy `default`, as `run --allow` does. 0 or -EINVAL + PROBLEM. */
+/* Adds "HOST[:PORT]" to allow_hosts of policy `default`, as `run --allow` does. 0 or -EINVAL +
+ * PROBLEM. */
 int config_allow(struct config *config, const char *entry, char *problem, size_t size);
+
+/*
+ * Replaces the addresses that the resolver listens on, as `run` does. 0, -EINVAL for none or more
+ * than SETTINGS_LISTEN_MAX, -ENOMEM.
+ */
+int config_set_listen(struct config *config, const struct endpoint *endpoints, size_t count);
+
+/*
+ * The packet-filter rules of the service (instance "pinfold"): hook, queue, marks, the resolver's
+ * sockets and the uids, cgroups or interfaces of `clients`. 0, or negative errno and one line in
+ * PROBLEM.
+ */
+int config_ruleset(const struct config *config, struct ruleset *out, char *problem, size_t size);
 
 /* Prints the normalised configuration as YAML: every option with its value. */
 void config_print(const struct config *config, FILE *out);

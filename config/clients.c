@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * clients: [{name, address | addresses, interface, uid, cgroup, policy}, …]. Read last, since a
+ * client names a policy and its selectors are held against the hook.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "config/entry.h"
+#include "config/load.h"
+
+/* What one machine governs; the pairwise checks below stay quick. */
+#define CLIENTS_MAX   1024u
+#define SELECTORS_MAX 4096u
+
+#define CGROUP_ROOT "/sys/fs/cgroup"
+
+/* One client as it is written; the values that need more than their own text stay nodes. */
+struct draft {
+	const struct yaml_node *name, *policy, *address, *addresses, *interface, *uid, *cgroup;
+};
+
+static void keep(struct load *load, const struct yaml_node *value, const struct option *option,
+		 void *target)
+{
+	(void)load;
+	(void)option;
+	*(const struct yaml_node **)target = value;
+}
+
+static const struct option options[] = {
+	{"name", keep, offsetof(struct draft, name)},
+	{"policy", keep, offsetof(struct draft, policy)},
+	{"address", keep, offsetof(struct draft, address)},
+	{"addresses", keep, offsetof(struct draft, addresses)},
+	{"interface", keep, offsetof(struct draft, interface)},
+	{"uid", keep, offsetof(struct draft, uid)},
+	{"cgroup", keep, offsetof(struct draft, cgroup)},
+};
+
+void clients_section(struct load *load, const struct yaml_node *value, const struct option *option,
+		     void *target)
+{
+	(void)target;
+	if (!yaml_is_null(value))
+		load->clients = option_list(load, value, option->key);
+}
+
+static void add_prefix(struct load *load, const struct yaml_node *value,
+		       struct client_source *client)
+{
+	struct match_entry entry;
+	char problem[ENTRY_PROBLEM_SIZE];
+	const char *text = option_text(load, value, "a client's address");
+
+	if (text == NULL)
+		return;
+	if (entry_parse(text, value->length, ENTRY_PREFIXES, &entry, problem) < 0) {
+		load_error(load, value, "address: %s", problem);
+		return;
+	}
+	client->selectors[client->selector_count++] =
+		(struct client_selector){.kind = SELECT_PREFIX, .prefix = entry.prefix};
+}
+
+static void add_interface(struct load *load, const struct yaml_node *value,
+			  struct client_source *client)
+{
+	struct client_selector *selector = &client->selectors[client->selector_count];
+	const char *text = option_text(load, value, "interface");
+
+	if (text == NULL)
+		return;
+	*selector = (struct client_selector){.kind = SELECT_INTERFACE};
+	if (value->length == 0 || value->length >= sizeof(selector->interface) ||
+	    strpbrk(text, "/ \t\n+*\"'\\") != NULL || strcmp(text, ".") == 0 ||
+	    strcmp(text, "..") == 0) {
+		load_error(load, value, "interface: '%.40s' is no name of an interface", text);
+		return;
+	}
+	memcpy(selector->interface, text, value->length + 1);
+	client->selector_count++;
+	if (load->private->config.settings.gate.hook == HOOK_OUTPUT)
+		load_warning(
+			load, value,
+			"interface: the gate sees none with `hook: output`; use uid or cgroup");
+}
+
+static void warn_of_forward(struct load *load, const struct yaml_node *value, const char *key)
+{
+	if (load->private->config.settings.gate.hook == HOOK_FORWARD)
+		load_warning(load, value,
+			     "%s: the gate sees none with `hook: forward`; use interface", key);
+}
+
+static void add_uid(struct load *load, const struct yaml_node *value, struct client_source *client)
+{
+	uint64_t uid;
+
+	if (!option_number(load, value, "uid", 0, UINT32_MAX - 1, &uid))
+		return;
+	client->selectors[client->selector_count++] =
+		(struct client_selector){.kind = SELECT_UID, .uid = (uint32_t)uid};
+	warn_of_forward(load, value, "uid");
+}
+
+static void add_cgroup(struct load *load, const struct yaml_node *value,
+		       struct client_source *client, char *path)
+{
+	const char *text = option_text(load, value, "cgroup");
+	char full[sizeof(CGROUP_ROOT) + CGROUP_PATH_MAX];
+	struct stat status;
+
+	if (text == NULL)
+		return;
+	if (text[0] != '/' || value->length >= CGROUP_PATH_MAX || strstr(text, "/../") != NULL ||
+	    strpbrk(text, "\"\\\n") != NULL) {
+		load_error(load, value, "cgroup: must be an absolute path under " CGROUP_ROOT);
+		return;
+	}
+	snprintf(full, sizeof(full), CGROUP_ROOT "%s", text);
+	if (stat(full, &status) != 0 || !S_ISDIR(status.st_mode)) {
+		load_error(load, value, "cgroup: there is no " CGROUP_ROOT "%.100s: %s", text,
+			   errno != 0 ? strerror(errno) : "no folder");
+		return;
+	}
+	/* the inode number of a cgroup v2 folder is the cgroup's id: cgroups(7) */
+	client->selectors[client->selector_count++] =
+		(struct client_selector){.kind = SELECT_CGROUP, .cgroup = status.st_ino};
+	memcpy(path, text, value->length + 1);
+	warn_of_forward(load, value, "cgroup");
+}
+
+/* Which policy, by name; `default` when none is written. */
+static size_t find_policy(struct load *load, const struct yaml_node *value)
+{
+	const struct config_source *source = &load->private->config.source;
+	const char *names[64], *nearest;
+	size_t count = 0;
+	char name[CLIENT_NAME_MAX + 1];
+
+	if (value == NULL || !option_name(load, value, "policy", name))
+		return 0;
+	for (size_t i = 0; i < source->policy_count; i++) {
+		if (strcmp(source->policies[i].name, name) == 0)
+			return i;
+		if (count < sizeof(names) / sizeof(names[0]))
+			names[count++] = source->policies[i].name;
+	}
+	nearest = option_nearest(name, names, count);
+	if (nearest != NULL)
+		load_error(load, value, "there is no policy '%s'; did you mean '%s'?", name,
+			   nearest);
+	else
+		load_error(load, value, "there is no policy '%s'", name);
+	return 0;
+}
+
+static void parse_selectors(struct load *load, const struct draft *draft,
+			    struct client_source *client, char *cgroup)
+{
+	size_t most = 4 + (draft->addresses != NULL && draft->addresses->kind == YAML_SEQUENCE
+				   ? draft->addresses->count
+				   : 0);
+	const struct yaml_node *list;
+
+	client->selectors = load_alloc(load, most, sizeof(struct client_selector));
+	if (client->selectors == NULL)
+		return;
+	if (draft->address != NULL)
+		add_prefix(load, draft->address, client);
+	list = draft->addresses != NULL ? option_list(load, draft->addresses, "addresses") : NULL;
+	for (size_t i = 0; list != NULL && i < list->count; i++)
+		add_prefix(load, list->items[i], client);
+	if (draft->interface != NULL)
+		add_interface(load, draft->interface, client);
+	if (draft->uid != NULL)
+		add_uid(load, draft->uid, client);
+	if (draft->cgroup != NULL)
+		add_cgroup(load, draft->cgroup, client, cgroup);
+}
+
+static bool same_selector(const struct client_selector *a, const struct client_selector *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	switch (a->kind) {
+	case SELECT_PREFIX:
+		return a->prefix.length == b->prefix.length &&
+		       address_equal(&a->prefix.address, &b->prefix.address);
+	case SELECT_INTERFACE:
+		return strcmp(a->interface, b->interface) == 0;
+	case SELECT_UID:
+		return a->uid == b->uid;
+	case SELECT_CGROUP:
+		return a->cgroup == b->cgroup;
+	}
+	return false;
+}
+
+static bool share_selector(const struct client_source *a, const struct client_source *b)
+{
+	for (size_t i = 0; i < a->selector_count; i++)
+		for (size_t j = 0; j < b->selector_count; j++)
+			if (same_selector(&a->selectors[i], &b->selectors[j]))
+				return true;
+	return false;
+}
+
+/* CLIENT against those before it. */
+static void check_against(struct load *load, const struct yaml_node *at,
+			  const struct client_source *clients, size_t count,
+			  const struct client_source *client)
+{
+	struct client_key key = client_key_of_name(client->name), other;
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(clients[i].name, client->name) == 0) {
+			load_error(load, at, "client '%s' is there twice, first in line %u",
+				   client->name, clients[i].place.line);
+			return;
+		}
+		other = client_key_of_name(clients[i].name);
+		if (client_key_equal(&key, &other))
+			load_error(load, at, "client '%s' has the key of '%s': choose another name",
+				   client->name, clients[i].name);
+		if (share_selector(&clients[i], client))
+			load_error(load, at, "client '%s' has a selector of '%s' in line %u",
+				   client->name, clients[i].name, clients[i].place.line);
+	}
+}
+
+static bool parse_client(struct load *load, const struct yaml_node *value,
+			 struct client_source *client, char *cgroup)
+{
+	struct draft draft = {.name = NULL};
+
+	if (value->kind != YAML_MAPPING) {
+		load_error(load, value, "a client must be a mapping, not %s",
+			   yaml_kind_text(value));
+		return false;
+	}
+	options_parse(load, value, "client", options, sizeof(options) / sizeof(options[0]), &draft);
+	if (draft.name == NULL) {
+		load_error(load, value, "a client needs a name");
+		return false;
+	}
+	if (!option_name(load, draft.name, "a client's name", client->name))
+		return false;
+	if (strcmp(client->name, "host") == 0) {
+		load_error(load, draft.name, "the client 'host' is this machine itself");
+		return false;
+	}
+	client->place = load_place(value);
+	client->policy = find_policy(load, draft.policy);
+	parse_selectors(load, &draft, client, cgroup);
+	if (draft.address == NULL && draft.addresses == NULL && draft.interface == NULL &&
+	    draft.uid == NULL && draft.cgroup == NULL)
+		load_error(load, value, "client '%s' needs an address, interface, uid or cgroup",
+			   client->name);
+	return true;
+}
+
+void clients_finish(struct load *load)
+{
+	struct config_private *private = load->private;
+	struct config_source *source = &private->config.source;
+	const struct yaml_node *list = load->clients;
+	size_t selectors = 0;
+
+	if (list == NULL)
+		return;
+	if (list->count > CLIENTS_MAX) {
+		load_error(load, list, "more than %u clients", CLIENTS_MAX);
+		return;
+	}
+	source->clients = load_alloc(load, list->count, sizeof(struct client_source));
+	private->cgroups = load_alloc(load, list->count, sizeof(struct client_cgroup));
+	if (source->clients == NULL || private->cgroups == NULL)
+		return;
+	for (size_t i = 0; i < list->count; i++) {
+		struct client_source *client = &source->clients[source->client_count];
+		struct client_cgroup *cgroup = &private->cgroups[source->client_count];
+		if (!parse_client(load, list->items[i], client, cgroup->path))
+			continue;
+		selectors += client->selector_count;
+		if (selectors > SELECTORS_MAX) {
+			load_error(load, list->items[i], "more than %u selectors of clients",
+				   SELECTORS_MAX);
+			return;
+		}
+		check_against(load, list->items[i], source->clients, source->client_count, client);
+		source->client_count++;
+	}
+}
+
+/* The selector that the packet-filter rules can tell, if SELECTOR is one. */
+static bool rule_selector(const struct client_selector *selector, const char *cgroup,
+			  enum gate_hook hook, struct ruleset_selector *out)
+{
+	*out = (struct ruleset_selector){.by_uid = false};
+	switch (selector->kind) {
+	case SELECT_INTERFACE:
+		memcpy(out->interface, selector->interface, sizeof(out->interface));
+		return hook == HOOK_FORWARD;
+	case SELECT_UID:
+		out->by_uid = true;
+		out->uid_first = out->uid_last = selector->uid;
+		return hook == HOOK_OUTPUT;
+	case SELECT_CGROUP:
+		out->by_cgroup = true;
+		snprintf(out->cgroup_path, sizeof(out->cgroup_path), "%s", cgroup + 1);
+		return hook == HOOK_OUTPUT;
+	case SELECT_PREFIX:
+		break;
+	}
+	return false;
+}
+
+int config_ruleset(const struct config *config, struct ruleset *out, char *problem, size_t size)
+{
+	const struct config_private *private = config_private_of(config);
+	const struct gate_settings *gate = &config->settings.gate;
+	const struct resolver_settings *resolver = &config->settings.resolver;
+	struct ruleset ruleset = {
+		.instance = "pinfold",
+		.hook = (enum gate_hook)gate->hook,
+		.govern_all = gate->govern_all,
+		.queue = gate->queue,
+		.mark_mask = gate->mark_mask,
+		.resolver_count = resolver->listen_count,
+	};
+
+	memcpy(ruleset.resolvers, resolver->listen, sizeof(ruleset.resolvers));
+	for (size_t i = 0; i < config->source.client_count; i++) {
+		const struct client_source *client = &config->source.clients[i];
+		for (size_t j = 0; j < client->selector_count; j++) {
+			struct ruleset_selector selector;
+			if (!rule_selector(&client->selectors[j], private->cgroups[i].path,
+					   ruleset.hook, &selector))
+				continue;
+			if (ruleset.selector_count == RULESET_SELECTORS_MAX) {
+				snprintf(problem, size,
+					 "more than %u interfaces, uids and cgroups to govern",
+					 RULESET_SELECTORS_MAX);
+				return -E2BIG;
+			}
+			ruleset.selectors[ruleset.selector_count++] = selector;
+		}
+	}
+	if (ruleset.hook == HOOK_FORWARD && ruleset.selector_count == 0) {
+		snprintf(problem, size,
+			 "`hook: forward` governs nothing without a client that has an interface");
+		return -EINVAL;
+	}
+	*out = ruleset;
+	return 0;
+}
+
+static void print_client(const struct config_private *private, size_t index, FILE *out)
+{
+	const struct client_source *client = &private->config.source.clients[index];
+	char text[ADDRESS_TEXT_SIZE];
+	const char *lead = "    addresses: [";
+
+	fprintf(out, "  - name: \"%s\"\n    policy: \"%s\"\n", client->name,
+		private->config.source.policies[client->policy].name);
+	for (size_t i = 0; i < client->selector_count; i++) {
+		if (client->selectors[i].kind != SELECT_PREFIX)
+			continue;
+		fprintf(out, "%s\"%s\"", lead, prefix_format(&client->selectors[i].prefix, text));
+		lead = ", ";
+	}
+	if (lead[0] == ',')
+		fputs("]\n", out);
+	for (size_t i = 0; i < client->selector_count; i++) {
+		switch (client->selectors[i].kind) {
+		case SELECT_INTERFACE:
+			fprintf(out, "    interface: \"%s\"\n", client->selectors[i].interface);
+			break;
+		case SELECT_UID:
+			fprintf(out, "    uid: %u\n", client->selectors[i].uid);
+			break;
+		case SELECT_CGROUP:
+			fprintf(out, "    cgroup: \"%s\"\n", private->cgroups[index].path);
+			break;
+		case SELECT_PREFIX:
+			break;
+		}
+	}
+}
+
+void clients_print(const struct config_private *private, FILE *out)
+{
+	size_t count = private->config.source.client_count;
+
+	fprintf(out, "clients:%s\n", count == 0 ? " []" : "");
+	for (size_t i = 0; i < count; i++)
+		print_client(private, i, out);
+}
