@@ -35,7 +35,7 @@ PLATFORM = r"libc\.so|libm\.so|libpthread\.so|libdl\.so|librt\.so|ld-linux|linux
 # What each executable may have in its dynamic section.
 EXECUTABLES = {
     "pinfold": {"libfyaml", "jansson", "libpsl", "libidn2", "pcre2", "libcap-ng", "libseccomp"},
-    "pinfold-resolver": {"ldns", "libunbound", "libevent", "libcrypto", "pcre2", "libcap-ng", "libseccomp"},
+    "pinfold-resolver": {"ldns", "libunbound", "libevent", "libcrypto", "libcap-ng", "libseccomp"},
     "pinfold-gate": {"libmnl", "libnetfilter_queue", "libcrypto", "pcre2", "libcap-ng", "libseccomp"},
 }
 
@@ -46,16 +46,17 @@ COMMAND = SHARED | {"config", "filter"}
 ROOMS = {
     "include": (set(), set()),
     "base": ({"include"}, set()),
-    "rules": (BELOW, {"pcre2"}),
+    "rules": (BELOW, set()),
+    "secrets": (BELOW, {"pcre2"}),
     "pins": (BELOW, set()),
     "inspect": (BELOW, {"libcrypto"}),
     "resolver": (SHARED, EXECUTABLES["pinfold-resolver"]),
-    "nfq": (SHARED, EXECUTABLES["pinfold-gate"]),
+    "nfq": (SHARED | {"secrets"}, EXECUTABLES["pinfold-gate"] - {"pcre2"}),
     "filter": (SHARED, set()),
     "config": (COMMAND, {"libfyaml", "libpsl", "libidn2"}),
     "daemon": (COMMAND, {"jansson", "libcap-ng", "libseccomp"}),
     "confine": (COMMAND | {"daemon"}, {"libcap-ng", "libseccomp"}),
-    "cli": (COMMAND | {"daemon", "confine"}, {"jansson", "libidn2", "libcap-ng"}),
+    "cli": (COMMAND | {"daemon", "confine", "secrets"}, {"jansson", "libidn2", "libcap-ng"}),
 }
 
 # Rooms without I/O and without a clock: the only system headers they may include, and what they may not call.
