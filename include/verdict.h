@@ -68,6 +68,7 @@ enum source {
 	SOURCE_IANA_IPV6,     /* rules/iana-ipv6-special.csv */
 	SOURCE_SPECIAL_NAMES, /* rules/special-names.txt */
 	SOURCE_ENCRYPTED_DNS, /* rules/encrypted-dns.txt */
+	SOURCE_SECRET_SHAPES, /* rules/secret-shapes.txt */
 	SOURCE_CONFIG	      /* the first configuration file */
 };
 

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What a policy image is built from: the configuration as plain values with the place of each. Filled by
- * config/ (and by tests), read once by policy_image_build(), which copies everything it keeps.
+ * What a policy image is built from: the configuration as plain values with the place of each.
+ * Filled by config/ (and by tests), read once by policy_image_build(), which copies everything it
+ * keeps.
  *
  * Names are canonical already (IDN to A-labels by the caller); text that cannot be written in these
  * types was refused by the caller. Lists may be empty with a NULL pointer.
@@ -19,19 +20,19 @@
 #include "verdict.h"
 
 enum match_kind {
-	MATCH_NAME,	  /* the name and every child */
+	MATCH_NAME,       /* the name and every child */
 	MATCH_SUBDOMAINS, /* "*.x": every child, not the name */
-	MATCH_EXACT,	  /* the name alone: allowed_origins */
-	MATCH_PREFIX	  /* an address or CIDR */
+	MATCH_EXACT,      /* the name alone: allowed_origins */
+	MATCH_PREFIX      /* an address or CIDR */
 };
 
 enum match_scheme { SCHEME_ANY, SCHEME_HTTP, SCHEME_HTTPS };
 
 struct match_entry {
 	enum match_kind kind;
-	struct name name;	  /* not MATCH_PREFIX */
-	struct prefix prefix;	  /* MATCH_PREFIX */
-	uint16_t port;		  /* 0: any */
+	struct name name;         /* not MATCH_PREFIX */
+	struct prefix prefix;     /* MATCH_PREFIX */
+	uint16_t port;            /* 0: any */
 	enum match_scheme scheme; /* allowed_origins alone; http also covers ws, https wss */
 	struct place place;
 };
@@ -50,7 +51,7 @@ struct option_bool {
 struct policy_source {
 	char name[CLIENT_NAME_MAX + 1];
 	struct option_bool default_deny; /* default: deny */
-	struct option_bool audit;	 /* mode: audit */
+	struct option_bool audit;        /* mode: audit */
 	struct option_bool literals_deny;
 	struct option_bool allow_private_network, allow_loopback;
 	struct option_bool block_secret_bearing_urls, block_encrypted_dns;
@@ -61,10 +62,11 @@ struct policy_source {
 	struct match_list allow_hosts, allowed_origins, block_hosts;
 	struct match_list allow_raw, proxies;
 	struct match_list allow_private_answers; /* names */
-	struct match_list allow_private_cidrs;	 /* prefixes */
+	struct match_list allow_private_cidrs;   /* prefixes */
 };
 
-/* Sets every option to the default posture of design: open but for floor, rebinding, pins' names. */
+/* Sets every option to the default posture of design: open but for floor, rebinding, pins' names.
+ */
 void policy_source_init(struct policy_source *policy, const char *name);
 
 enum selector_kind { SELECT_PREFIX, SELECT_INTERFACE, SELECT_UID, SELECT_CGROUP };
@@ -94,7 +96,8 @@ struct static_host {
 
 struct config_source {
 	uint64_t generation;
-	const char *const *source_names; /* [i] is the file of places with source SOURCE_CONFIG + i */
+	const char *const
+		*source_names; /* [i] is the file of places with source SOURCE_CONFIG + i */
 	size_t source_count;
 	struct policy_source *policies; /* [0] is `default` */
 	size_t policy_count;
@@ -107,18 +110,20 @@ struct config_source {
 	struct name *forward_zones; /* resolver: {forward: {zone: …}} */
 	size_t forward_count;
 	struct match_list floor; /* additions, names (with children) and prefixes */
-	struct match_list listen; /* prefixes with port: the resolver's sockets, open for UDP and TCP */
-	struct match_list own;	  /* prefixes with port: control and metrics sockets, always `self` */
+	struct match_list
+		listen; /* prefixes with port: the resolver's sockets, open for UDP and TCP */
+	struct match_list own; /* prefixes with port: control and metrics sockets, always `self` */
 	bool govern_all;
 };
 
 /*
- * Builds an image in memory from malloc(), which the caller frees. 0, -ENOMEM, or -EINVAL when SOURCE
- * breaks a rule above (a caller's fault, not a user's).
+ * Builds an image in memory from malloc(), which the caller frees. 0, -ENOMEM, or -EINVAL when
+ * SOURCE breaks a rule above (a caller's fault, not a user's).
  */
 int policy_image_build(const struct config_source *source, void **image, size_t *size);
 
-/* Would an entry open the floor by naming it: an exact floor name or child, or an address inside? */
+/* Would an entry open the floor by naming it: an exact floor name or child, or an address inside?
+ */
 bool floor_names_entry(const struct match_entry *entry);
 
 /* Does a range merely contain floor addresses (loads with a warning)? */
