@@ -62,11 +62,14 @@ struct prefix entry_plain_prefix(const struct prefix *prefix)
 	return plain;
 }
 
-/* Does TEXT start like an address, so that a mistake in it is a mistake in an address? */
-static bool looks_like_address(struct piece host)
+/* An IPv4 CIDR, right or wrong: a mistake in it is a mistake in an address, not in a name. */
+static bool looks_like_cidr(struct piece host)
 {
-	return strspn(host.text, "0123456789abcdefABCDEF.:/") >= host.length &&
-	       memchr(host.text, '/', host.length) != NULL;
+	size_t digits = 0;
+
+	while (digits < host.length && strchr("0123456789./", host.text[digits]) != NULL)
+		digits++;
+	return digits == host.length && memchr(host.text, '/', host.length) != NULL;
 }
 
 static int parse_prefix(struct piece host, struct match_entry *out, char *problem)
@@ -161,8 +164,7 @@ static int parse_host(struct piece host, bool brackets, unsigned rules, struct m
 {
 	struct address address;
 	bool prefix = brackets || memchr(host.text, ':', host.length) != NULL ||
-		      address_parse(host.text, host.length, &address) == 0 ||
-		      looks_like_address(host);
+		      address_parse(host.text, host.length, &address) == 0 || looks_like_cidr(host);
 	int status;
 
 	if (host.length == 0)

@@ -16,6 +16,19 @@ static const char *const enforce_audit[] = {"enforce", "audit", NULL};
 
 #define AT(field) offsetof(struct policy_source, field)
 
+/* Frames are not read yet, so :authority could not be checked and nothing may be opened. */
+static void parse_http2(struct load *load, const struct yaml_node *value,
+			const struct option *option, void *target)
+{
+	struct option_bool permit = {.value = false};
+
+	option_permit(load, value, option, &permit);
+	if (permit.value)
+		load_error(load, value, "%s must be deny: nothing else is built yet", option->key);
+	else
+		*(struct option_bool *)target = permit;
+}
+
 /* In the order in which they are printed. */
 static const struct option options[] = {
 	{"default", option_choice, AT(default_deny), .words = allow_deny},
@@ -30,7 +43,7 @@ static const struct option options[] = {
 	{"udp", option_permit, AT(udp_allow), .words = deny_allow},
 	{"icmp", option_permit, AT(icmp_allow), .words = deny_allow},
 	{"other", option_permit, AT(other_allow), .words = deny_allow},
-	{"http2", option_permit, AT(http2_allow), .words = deny_allow},
+	{"http2", parse_http2, AT(http2_allow), .words = deny_allow},
 	{"allow_hosts", option_entries, AT(allow_hosts), .rules = POLICY_ENTRY_HOSTS},
 	{"allowed_origins", option_entries, AT(allowed_origins),
 	 .rules = POLICY_ENTRY_HOSTS | ENTRY_ORIGIN},

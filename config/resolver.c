@@ -323,26 +323,50 @@ static bool parse_static_addresses(struct load *load, const struct yaml_node *va
 	return good && host->address_count == list->count && list->count > 0;
 }
 
+/* A host's key in the text, for qsort. */
+struct host_key {
+	const struct static_host *host;
+	const struct yaml_node *key;
+};
+
 static int compare_hosts(const void *a, const void *b)
 {
-	const struct static_host *left = a, *right = b;
-	int order = strcmp(left->name.text, right->name.text);
+	const struct host_key *left = a, *right = b;
+	int order = strcmp(left->host->name.text, right->host->name.text);
 
-	return order != 0 ? order
-			  : (left->place.line > right->place.line) -
-				    (left->place.line < right->place.line);
+	if (order != 0)
+		return order;
+	return left->host < right->host ? -1 : left->host > right->host;
 }
 
 /* Two spellings of one name are two keys to YAML. */
-static void refuse_twice(struct load *load, struct config_source *source)
+static void refuse_twice(struct load *load, struct host_key *keys, size_t count)
 {
-	qsort(source->hosts, source->host_count, sizeof(struct static_host), compare_hosts);
-	for (size_t i = 1; i < source->host_count; i++) {
-		struct yaml_node at = {.line = source->hosts[i].place.line, .column = 1};
-		if (name_equal(&source->hosts[i - 1].name, &source->hosts[i].name))
-			load_error(load, &at, "hosts: '%.100s' is there twice",
-				   source->hosts[i].name.text);
+	qsort(keys, count, sizeof(*keys), compare_hosts);
+	for (size_t i = 1; i < count; i++)
+		if (name_equal(&keys[i - 1].host->name, &keys[i].host->name))
+			load_error(load, keys[i].key, "hosts: '%.100s' is there twice",
+				   keys[i].host->name.text);
+}
+
+/* One of `hosts`, false after an error. */
+static bool parse_static_host(struct load *load, const struct yaml_node *key,
+			      const struct yaml_node *value, struct static_host *host)
+{
+	static const struct name localhost = {.length = 9, .text = "localhost"};
+
+	if (!parse_name(load, key, "hosts", &host->name))
+		return false;
+	if (names_floor(&host->name)) {
+		load_error(load, key, "hosts: names the floor: metadata services cannot be opened");
+		return false;
 	}
+	if (name_is_within(&host->name, &localhost)) {
+		load_error(load, key, "hosts: localhost is loopback by nature");
+		return false;
+	}
+	host->place = load_place(key);
+	return parse_static_addresses(load, value, host);
 }
 
 static void parse_hosts(struct load *load, const struct yaml_node *value,
@@ -350,36 +374,24 @@ static void parse_hosts(struct load *load, const struct yaml_node *value,
 {
 	struct config_source *source = &((struct config_private *)target)->config.source;
 	const struct yaml_node *map = name_mapping(load, value, option->key);
-	struct name localhost;
+	struct host_key *keys;
 
 	if (map == NULL)
 		return;
-	name_from_text("localhost", 9, &localhost);
 	source->hosts = load_alloc(load, map->count, sizeof(struct static_host));
-	if (source->hosts == NULL)
+	keys = load_alloc(load, map->count, sizeof(*keys));
+	if (source->hosts == NULL || keys == NULL)
 		return;
 	for (size_t i = 0; i < map->count; i++) {
-		const struct yaml_node *key = map->items[2 * i];
 		struct static_host *host = &source->hosts[source->host_count];
-		if (!parse_name(load, key, "hosts", &host->name))
+		const struct yaml_node *key = map->items[2 * i];
+		*host = (struct static_host){.address_count = 0};
+		if (!parse_static_host(load, key, map->items[2 * i + 1], host))
 			continue;
-		if (names_floor(&host->name)) {
-			load_error(load, key,
-				   "hosts: names the floor: metadata services cannot "
-				   "be opened");
-			continue;
-		}
-		if (name_is_within(&host->name, &localhost)) {
-			load_error(load, key, "hosts: localhost is loopback by nature");
-			continue;
-		}
-		host->place = load_place(key);
-		if (parse_static_addresses(load, map->items[2 * i + 1], host))
-			source->host_count++;
-		else
-			*host = (struct static_host){.address_count = 0};
+		keys[source->host_count].host = host;
+		keys[source->host_count++].key = key;
 	}
-	refuse_twice(load, source);
+	refuse_twice(load, keys, source->host_count);
 }
 
 /* A path, or the word that stands for "". */

@@ -241,15 +241,15 @@ static void add_scalar(struct builder *builder, struct fy_token *value, struct f
 		node->line = level->items[level->count - 1]->line;
 		node->column = level->items[level->count - 1]->column;
 	}
-	if (text == NULL || memchr(text, '\0', length) != NULL) {
-		fail(builder, node->line, node->column, "a value holds a NUL byte");
-		return;
-	}
 	node->plain = value == NULL || fy_token_scalar_style(value) == FYSS_PLAIN;
 	if (!node->plain && node->column > 1 &&
 	    (fy_token_scalar_style(value) == FYSS_SINGLE_QUOTED ||
 	     fy_token_scalar_style(value) == FYSS_DOUBLE_QUOTED))
 		node->column--; /* the mark is behind the quote */
+	if (text == NULL || memchr(text, '\0', length) != NULL) {
+		fail(builder, node->line, node->column, "a value holds a NUL byte");
+		return;
+	}
 	node->text = arena_text(builder->arena, text, length);
 	node->length = length;
 	if (node->text == NULL) {
