@@ -48,7 +48,7 @@ static inline uint8_t reader_u8(struct reader *reader)
 static inline uint16_t reader_u16(struct reader *reader)
 {
 	const uint8_t *b = reader_bytes(reader, 2);
-	return b == NULL ? 0 : (uint16_t)(b[0] << 8 | b[1]);
+	return (uint16_t)(b == NULL ? 0 : b[0] << 8 | b[1]);
 }
 
 static inline uint32_t reader_u24(struct reader *reader)
