@@ -191,22 +191,21 @@ static int read_all(int fd, char **text, size_t *length)
 	return 0;
 }
 
-/* A device would block or never end. */
+/* A file, a pipe, /dev/null; opening never blocks, reading may. */
 static int open_file(const char *path)
 {
 	struct stat status;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	int error;
+	int error = 0;
 
 	if (fd < 0)
 		return -errno;
-	error = fstat(fd, &status) != 0    ? -errno
-		: S_ISDIR(status.st_mode)  ? -EISDIR
-		: S_ISREG(status.st_mode)  ? 0
-		: S_ISFIFO(status.st_mode) ? 0
-					   : -EINVAL;
-	if (error == 0 && S_ISFIFO(status.st_mode) && fcntl(fd, F_SETFL, 0) != 0)
+	if (fstat(fd, &status) != 0 || fcntl(fd, F_SETFL, 0) != 0)
 		error = -errno;
+	else if (S_ISDIR(status.st_mode))
+		error = -EISDIR;
+	else if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode))
+		error = -EINVAL;
 	if (error == 0)
 		return fd;
 	close(fd);

@@ -116,6 +116,8 @@ static int parse_name(struct piece host, unsigned rules, struct match_entry *out
 	if (error != NAME_OK)
 		return refuse(problem, "'%.*s' can never match: %s", PIECE(host),
 			      name_error_text(error));
+	/* settings go to the children byte by byte: nothing unspecified in them */
+	memset(out->name.text + out->name.length, 0, sizeof(out->name.text) - out->name.length);
 	host_parse(out->name.text, out->name.length, &parsed);
 	if (parsed.kind == HOST_LITERAL)
 		return refuse(problem, "'%.*s' can never match: write the address as a.b.c.d",
