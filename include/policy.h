@@ -155,6 +155,8 @@ struct request {
 	struct host target_host; /* of an absolute or authority target; HOST_NONE otherwise */
 	const char *target;	  /* cleartext request target as sent, no NUL; NULL when invisible */
 	size_t target_length;
+	bool secret;	      /* the caller found a key or token shape in the target */
+	uint32_t secret_line; /* of the shape in secret-shapes.txt, 0: the search gave up */
 };
 struct verdict policy_request(const struct policy_image *image, const struct subject *subject,
 			      const struct request *request, uint64_t now);
@@ -163,6 +165,9 @@ struct verdict policy_request(const struct policy_image *image, const struct sub
 bool policy_reads_first_bytes(const struct policy_image *image, const struct subject *subject,
 			      const struct connection *connection, uint64_t now);
 
+/* Whether the caller should look for secrets in a target: block_secret_bearing_urls. */
+bool policy_searches_secrets(const struct policy_image *image, policy_index policy);
+
 /* Switches that the resolver asks for outside a verdict. */
 bool policy_strips_ech(const struct policy_image *image, policy_index policy);
 
@@ -170,6 +175,8 @@ bool policy_strips_ech(const struct policy_image *image, policy_index policy);
 size_t policy_static_addresses(const struct policy_image *image, const struct name *name,
 			       struct address *out, size_t max);
 
-/* A name that is answered negatively here unless listed or forwarded: special-use, private, single
- * label, `*.internal`, … (docs/policy.md). */
+/*
+ * False for names that are answered here and never sent upstream unless a forwarder, `hosts` or an allow
+ * list names them: special-use and private names, single labels (rules/special-names.txt).
+ */
 bool policy_name_is_public(const struct policy_image *image, const struct name *name);

@@ -200,6 +200,11 @@ static int list_put_prefix(struct builder *b, struct filling *filling, const str
 	return list_put_key(b, filling, key, length, rule);
 }
 
+static uint32_t wide_offset(enum image_wide wide)
+{
+	return (uint32_t)(offsetof(struct policy_image, wide) + wide * sizeof(struct image_list));
+}
+
 static int build_list(struct builder *b, uint32_t offset, const struct match_list *source)
 {
 	struct filling filling;
@@ -220,6 +225,34 @@ static int build_list(struct builder *b, uint32_t offset, const struct match_lis
 		else
 			error = list_put_name(b, &filling, &entry->name, &rule);
 	}
+	return error;
+}
+
+static int build_localhost(struct builder *b, uint32_t offset, const struct policy_source *source)
+{
+	static const struct name localhost = {.length = 9, .text = "localhost"};
+	const struct match_list *const lists[] = {&source->allow_hosts, &source->allowed_origins};
+	struct match_list found = {0};
+	size_t most = lists[0]->count + lists[1]->count;
+
+	if (most > 0) {
+		found.entries = calloc(most, sizeof(*found.entries));
+		if (found.entries == NULL)
+			return -ENOMEM;
+	}
+	for (size_t l = 0; l < 2; l++) {
+		for (size_t i = 0; i < lists[l]->count; i++) {
+			const struct match_entry *entry = &lists[l]->entries[i];
+			if (entry->kind == MATCH_PREFIX ||
+			    !name_is_within(&entry->name, &localhost))
+				continue;
+			found.entries[found.count] = *entry;
+			found.entries[found.count].kind = MATCH_NAME;
+			found.entries[found.count++].name = localhost;
+		}
+	}
+	int error = build_list(b, offset, &found);
+	free(found.entries);
 	return error;
 }
 
@@ -269,6 +302,7 @@ static int build_policy(struct builder *b, uint32_t offset, const struct policy_
 		[LIST_PROXIES] = &source->proxies,
 		[LIST_ALLOW_PRIVATE_ANSWERS] = &source->allow_private_answers,
 		[LIST_ALLOW_PRIVATE_CIDRS] = &source->allow_private_cidrs,
+		[LIST_ALLOWED_LOCALHOST] = NULL, /* made of the first two */
 	};
 	struct image_policy *policy = at(b, offset);
 	int error = copy_text(policy->name, sizeof(policy->name), source->name);
@@ -277,11 +311,12 @@ static int build_policy(struct builder *b, uint32_t offset, const struct policy_
 		policy->options[i] = (struct image_option){.value = options[i]->value,
 							   .source = options[i]->place.source,
 							   .line = options[i]->place.line};
-	for (size_t i = 0; i < LIST_COUNT && error == 0; i++)
-		error = build_list(b,
-				   (uint32_t)(offset + offsetof(struct image_policy, lists) +
-					      i * sizeof(struct image_list)),
-				   lists[i]);
+	for (size_t i = 0; i < LIST_COUNT && error == 0; i++) {
+		size_t list = offset + offsetof(struct image_policy, lists) +
+			      i * sizeof(struct image_list);
+		error = lists[i] != NULL ? build_list(b, (uint32_t)list, lists[i])
+					 : build_localhost(b, (uint32_t)list, source);
+	}
 	return error;
 }
 
@@ -344,10 +379,7 @@ static int build_selectors(struct builder *b, const struct config_source *source
 										: &others) += 1;
 	error = append(&b->image, others, sizeof(struct image_selector), &offset);
 	if (error == 0)
-		error = list_begin(b,
-				   (uint32_t)(offsetof(struct policy_image, wide) +
-					      WIDE_SELECTORS * sizeof(struct image_list)),
-				   prefixes, &filling);
+		error = list_begin(b, wide_offset(WIDE_SELECTORS), prefixes, &filling);
 	for (size_t i = 0; i < source->client_count && error == 0; i++) {
 		const struct client_source *client = &source->clients[i];
 		struct image_rule rule = {.value = (uint32_t)i,
@@ -394,10 +426,35 @@ static int build_clients(struct builder *b, const struct config_source *source)
 	return build_selectors(b, source);
 }
 
+static int build_host(struct builder *b, struct filling *names, struct filling *addresses,
+		      const struct static_host *host, struct image_host *record)
+{
+	const struct image_rule rule = {.value = names->used,
+					.source = host->place.source,
+					.line = host->place.line,
+					.kind_and_scheme = MATCH_EXACT};
+	struct image_rule address_rule = rule;
+	int error = list_put_name(b, names, &host->name, &rule);
+
+	address_rule.kind_and_scheme = MATCH_PREFIX;
+	for (size_t i = 0; i < host->address_count && error == 0; i++) {
+		struct prefix prefix = {.address = host->addresses[i]};
+		prefix.length = (uint8_t)address_bits(&prefix.address);
+		error = list_put_prefix(b, addresses, &prefix, &address_rule);
+	}
+	if (error < 0)
+		return error;
+	const struct image_rule *rules = at(b, list_of(b, names)->rules.offset);
+	record->key = rules[names->used - 1].key;
+	record->key_length = host->name.length;
+	record->count = (uint32_t)host->address_count;
+	return 0;
+}
+
 static int build_hosts(struct builder *b, const struct config_source *source)
 {
 	size_t total = 0, used = 0;
-	struct filling filling;
+	struct filling names, reverse;
 	uint32_t hosts, addresses;
 	int error;
 
@@ -407,22 +464,17 @@ static int build_hosts(struct builder *b, const struct config_source *source)
 	if (error == 0)
 		error = append(&b->image, total, sizeof(struct address), &addresses);
 	if (error == 0)
-		error = list_begin(b,
-				   (uint32_t)(offsetof(struct policy_image, wide) +
-					      WIDE_HOSTS * sizeof(struct image_list)),
-				   source->host_count, &filling);
+		error = list_begin(b, wide_offset(WIDE_HOSTS), source->host_count, &names);
+	if (error == 0)
+		error = list_begin(b, wide_offset(WIDE_HOST_ADDRESSES), total, &reverse);
 	for (size_t i = 0; i < source->host_count && error == 0; i++) {
 		const struct static_host *host = &source->hosts[i];
-		struct image_host *record = at(b, hosts);
+		struct image_host *records = at(b, hosts);
 		struct address *out = at(b, addresses);
-		struct image_rule rule = {.value = (uint32_t)i,
-					  .source = host->place.source,
-					  .line = host->place.line,
-					  .kind_and_scheme = MATCH_EXACT};
-		record[i] = (struct image_host){(uint32_t)used, (uint32_t)host->address_count};
+		error = build_host(b, &names, &reverse, host, &records[i]);
+		records[i].first = (uint32_t)used;
 		for (size_t a = 0; a < host->address_count; a++)
 			out[used++] = embedding_unmap(&host->addresses[a]);
-		error = list_put_name(b, &filling, &host->name, &rule);
 	}
 	if (error < 0)
 		return error;
@@ -431,15 +483,25 @@ static int build_hosts(struct builder *b, const struct config_source *source)
 	return 0;
 }
 
-static uint32_t wide_offset(enum image_wide wide)
+/* Sockets of our own: an address and a port each, nothing wider. */
+static bool all_are_sockets(const struct match_list *list)
 {
-	return (uint32_t)(offsetof(struct policy_image, wide) + wide * sizeof(struct image_list));
+	for (size_t i = 0; i < list->count; i++) {
+		const struct match_entry *entry = &list->entries[i];
+		if (entry->kind != MATCH_PREFIX || entry->port == 0 ||
+		    entry->prefix.length != address_bits(&entry->prefix.address))
+			return false;
+	}
+	return true;
 }
 
 static int build_wide(struct builder *b, const struct config_source *source)
 {
-	int error = build_list(b, wide_offset(WIDE_FLOOR), &source->floor);
+	int error;
 
+	if (!all_are_sockets(&source->listen) || !all_are_sockets(&source->own))
+		return -EINVAL;
+	error = build_list(b, wide_offset(WIDE_FLOOR), &source->floor);
 	if (error == 0)
 		error = build_list(b, wide_offset(WIDE_LISTEN), &source->listen);
 	if (error == 0)
@@ -489,6 +551,7 @@ static int finish(struct builder *b)
 		return error;
 	struct policy_image *image = header(b);
 	struct image_policy *policies = at(b, image->policies.offset);
+	struct image_host *hosts = at(b, image->hosts.offset);
 	uint32_t *sources = at(b, image->sources.offset);
 	if (b->texts.size > 0)
 		memcpy(at(b, base), b->texts.bytes, b->texts.size);
@@ -500,6 +563,8 @@ static int finish(struct builder *b)
 			move_keys(b, &policies[p].lists[i], base);
 	for (uint32_t i = 0; i < image->sources.count; i++)
 		sources[i] += base;
+	for (uint32_t i = 0; i < image->hosts.count; i++)
+		hosts[i].key += base;
 	image->size = (uint32_t)b->image.size;
 	return 0;
 }

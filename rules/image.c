@@ -24,15 +24,19 @@ static bool text_ends(const char *text, size_t size)
 	return memchr(text, '\0', size) != NULL;
 }
 
+static bool text_inside(const struct policy_image *image, uint32_t offset, uint32_t length)
+{
+	return offset >= image->texts.offset &&
+	       (uint64_t)offset + length <= (uint64_t)image->texts.offset + image->texts.count;
+}
+
 static bool rule_is_sound(const struct policy_image *image, const struct image_list *list,
 			  uint32_t index, uint32_t value_count)
 {
 	const struct image_rule *rules = image_at(image, list->rules.offset);
 	const struct image_rule *rule = &rules[index];
 
-	return rule->key >= image->texts.offset &&
-	       (uint64_t)rule->key + rule->key_length <=
-		       (uint64_t)image->texts.offset + image->texts.count &&
+	return text_inside(image, rule->key, rule->key_length) &&
 	       (rule->next == 0 || (rule->next > index + 1 && rule->next <= list->rules.count)) &&
 	       (rule->kind_and_scheme & 0xf) <= MATCH_PREFIX &&
 	       rule->kind_and_scheme >> 4 <= SCHEME_HTTPS && rule->value < value_count;
@@ -102,7 +106,9 @@ static bool hosts_are_sound(const struct policy_image *image)
 	    !span_inside(image, &image->addresses, sizeof(struct address)))
 		return false;
 	for (uint32_t i = 0; i < image->hosts.count; i++)
-		if ((uint64_t)hosts[i].first + hosts[i].count > image->addresses.count)
+		if ((uint64_t)hosts[i].first + hosts[i].count > image->addresses.count ||
+		    !text_inside(image, hosts[i].key, hosts[i].key_length) ||
+		    hosts[i].key_length > NAME_TEXT_MAX)
 			return false;
 	return true;
 }
@@ -124,9 +130,11 @@ static bool sources_are_sound(const struct policy_image *image)
 static bool wide_lists_are_sound(const struct policy_image *image)
 {
 	for (size_t i = 0; i < WIDE_COUNT; i++) {
-		uint32_t values = i == WIDE_HOSTS       ? image->hosts.count
-				  : i == WIDE_SELECTORS ? image->clients.count
-							: 1;
+		uint32_t values = 1;
+		if (i == WIDE_HOSTS || i == WIDE_HOST_ADDRESSES)
+			values = image->hosts.count;
+		else if (i == WIDE_SELECTORS)
+			values = image->clients.count;
 		if (!list_is_sound(image, &image->wide[i], values))
 			return false;
 	}
@@ -225,9 +233,8 @@ static const struct image_rule *find_key(const struct policy_image *image,
 	return NULL;
 }
 
-static const struct image_rule *chain_next(const struct policy_image *image,
-					   const struct image_list *list,
-					   const struct image_rule *rule)
+const struct image_rule *list_next(const struct policy_image *image, const struct image_list *list,
+				   const struct image_rule *rule)
 {
 	const struct image_rule *rules = image_at(image, list->rules.offset);
 
@@ -269,7 +276,7 @@ const struct image_rule *list_find_name(const struct policy_image *image,
 		return NULL;
 	for (size_t at = 0; at < walk->count; at++) {
 		const struct image_rule *rule = list_find_suffix(image, list, walk, at);
-		for (; rule != NULL; rule = chain_next(image, list, rule))
+		for (; rule != NULL; rule = list_next(image, list, rule))
 			if (kind_holds(rule, at == 0) && rule_counts(rule, query))
 				return rule;
 	}
@@ -301,7 +308,7 @@ static const struct image_rule *find_length(const struct policy_image *image,
 	const struct image_rule *rule =
 		find_key(image, list, key, size, names_hash((const char *)key, size));
 
-	for (; rule != NULL; rule = chain_next(image, list, rule))
+	for (; rule != NULL; rule = list_next(image, list, rule))
 		if ((rule->kind_and_scheme & 0xf) == MATCH_PREFIX && rule_counts(rule, query))
 			return rule;
 	return NULL;

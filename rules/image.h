@@ -92,6 +92,9 @@ enum policy_list {
 	LIST_PROXIES,
 	LIST_ALLOW_PRIVATE_ANSWERS,
 	LIST_ALLOW_PRIVATE_CIDRS,
+	/* Allowed names within localhost, all under the key "localhost": what is pinned by nature.
+	 */
+	LIST_ALLOWED_LOCALHOST,
 	LIST_COUNT
 };
 
@@ -110,8 +113,9 @@ enum image_wide {
 	WIDE_OWN,
 	WIDE_SEARCH,
 	WIDE_FORWARD,
-	WIDE_HOSTS,     /* value: index into `hosts` */
-	WIDE_SELECTORS, /* prefixes of clients; value: index into `clients` */
+	WIDE_HOSTS,          /* value: index into `hosts` */
+	WIDE_HOST_ADDRESSES, /* the addresses of `hosts`, one rule for each; value likewise */
+	WIDE_SELECTORS,      /* prefixes of clients; value: index into `clients` */
 	WIDE_COUNT
 };
 
@@ -134,6 +138,8 @@ struct image_selector {
 
 struct image_host {
 	uint32_t first, count; /* in `addresses` */
+	uint32_t key;          /* offset of the name's text */
+	uint32_t key_length;
 };
 
 struct policy_image {
@@ -217,6 +223,10 @@ const struct image_rule *list_find_single_form(const struct policy_image *image,
 					       const struct image_list *list,
 					       const struct address *address,
 					       const struct list_query *query);
+
+/* The next rule with the same key, NULL at the end. */
+const struct image_rule *list_next(const struct policy_image *image, const struct image_list *list,
+				   const struct image_rule *rule);
 
 static inline struct place rule_place(const struct image_rule *rule)
 {

@@ -99,15 +99,20 @@ static void note(const struct builtin_name *entry, const struct name_walk *walk,
 	case NAME_CANARY:
 		place = &facts->encrypted;
 		break;
+	case NAME_EXEMPT:
+		/* RFC 8880 section 3 speaks of this one name, not of its children */
+		if (at > 0)
+			return;
+		place = &facts->special;
+		facts->kind = NAMES_EXEMPT;
+		break;
 	case NAME_LOCALHOST:
 	case NAME_PRIVATE:
 	case NAME_RESERVED:
-	case NAME_EXEMPT:
 		place = &facts->special;
 		if (place->line == 0)
 			facts->kind = entry->kind == NAME_LOCALHOST ? NAMES_LOCALHOST
 				      : entry->kind == NAME_PRIVATE ? NAMES_PRIVATE
-				      : entry->kind == NAME_EXEMPT  ? NAMES_EXEMPT
 								    : NAMES_RESERVED;
 		break;
 	}

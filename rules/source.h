@@ -111,8 +111,8 @@ struct config_source {
 	size_t forward_count;
 	struct match_list floor; /* additions, names (with children) and prefixes */
 	struct match_list
-		listen; /* prefixes with port: the resolver's sockets, open for UDP and TCP */
-	struct match_list own; /* prefixes with port: control and metrics sockets, always `self` */
+		listen;        /* host prefixes with port: the resolver's sockets, open for DNS */
+	struct match_list own; /* host prefixes with port: control, metrics: `self` */
 	bool govern_all;
 };
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the stages share: a judgement in progress, and one function a rule of docs/policy.md. A rule
+ * function returns true when it decides, with the denial in *OUT. Private to rules/.
+ */
+
+#include "rules/image.h"
+
+struct judge {
+	const struct policy_image *image;
+	const struct image_policy *policy;
+	const struct subject *subject;
+};
+
+/* False: the policy does not exist and *OUT is the refusal. */
+bool judge_begin(struct judge *judge, const struct policy_image *image,
+		 const struct subject *subject, struct verdict *out);
+
+struct verdict judge_allow(struct place rule);
+
+/* True, for `return judge_deny(…)`. */
+bool judge_deny(enum reason reason, struct place rule, struct verdict *out);
+
+/* Audit mode reports and lets pass all but the floor. */
+struct verdict judge_end(const struct judge *judge, struct verdict verdict);
+
+/*
+ * Of two denials the one whose rule is asked first, then the one whose rule stands first, so that
+ * the order of addresses, names and pins does not matter.
+ */
+void judge_keep_first(struct verdict *kept, const struct verdict *other);
+
+static inline bool judge_audits(const struct judge *judge)
+{
+	return policy_is(judge->policy, OPTION_AUDIT);
+}
+
+/* A name with all that is known of it. */
+struct named {
+	struct name_walk walk;
+	struct name_facts facts;
+};
+void judge_name(const struct judge *judge, const struct name *name, struct named *out);
+
+/* Rule 2 for a name, and for an address at a port (PROTOCOL 0: the address as such). */
+bool rule_floor_name(const struct judge *judge, const struct named *named, struct verdict *out);
+bool rule_floor_address(const struct judge *judge, const struct address *address, uint16_t port,
+			uint8_t protocol, struct verdict *out);
+
+/* Infrastructure at this port, and whether it is open for this subject. */
+bool judge_is_infrastructure(const struct address *address, uint16_t port, uint8_t protocol,
+			     struct place *place);
+bool judge_opens_infrastructure(const struct judge *judge);
+
+/* Rule 5. */
+bool rule_blocked_name(const struct judge *judge, const struct named *named,
+		       const struct list_query *query, struct verdict *out);
+bool rule_blocked_address(const struct judge *judge, const struct address *address,
+			  const struct list_query *query, struct verdict *out);
+
+/* Rule 6: the allow lists hold the name, or the address itself. *PLACE, when not NULL, where. */
+bool judge_lists_name(const struct judge *judge, const struct named *named,
+		      const struct list_query *query, struct place *place);
+bool judge_lists_address(const struct judge *judge, const struct address *address,
+			 const struct list_query *query, struct place *place);
+
+/* Rule 8 for one address of a public name, asked for by name; ADDRESS may be public. */
+bool judge_may_rebind(const struct judge *judge, const struct named *named);
+bool rule_rebinding(const struct judge *judge, const struct address *address, struct verdict *out);
+
+/*
+ * Rule 9. LIFTED: an allow list names the literal or the non-public name; then only what no switch
+ * opens stays shut.
+ */
+bool rule_reachability(const struct judge *judge, const struct address *address, bool lifted,
+		       struct verdict *out);
+bool rule_private_host(const struct judge *judge, const struct named *named, bool listed,
+		       struct verdict *out);
+
+static inline bool judge_is_public(const struct named *named)
+{
+	return named->facts.kind == NAMES_PUBLIC || named->facts.kind == NAMES_EXEMPT;
+}
