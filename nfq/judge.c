@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "nfq/judge.h"
+
+/*
+ * Theory. Only packets that clients send come here; the kernel's rules keep back replies, packets
+ * of allowed connections and bare acknowledgments of watched ones (docs/theory-of-operation.md).
+ * What is done:
+ *
+ *   not readable, a fragment, cut off      refused
+ *   not TCP                                the engine's connect verdict, packet by packet
+ *   SYN                                    the engine's connect verdict; a record of the flow
+ *   RST                                    passes; the flow's held packets are dropped, the record
+ * refuses other TCP, flow known                  by the flow's state: allowed, refused, or read
+ * (nfq/read.c) other TCP, flow not known              without payload it passes if its connection
+ * is watched, which it is after a restart of the gate; everything else is refused: what was judged
+ * before it is not known, and its client reconnects
+ *
+ * The record's sequence numbers must be those that the server has, or the gate would read another
+ * stream than the server does. The server's come from the first SYN that the kernel kept for the
+ * connection, so a SYN with another number replaces a record only when the kernel calls the
+ * connection new (no mark of ours) and the record is older than SYN_SETTLE_MS. A SYN on a marked
+ * connection that differs from the record, or has none, is refused. A RST ends a flow for the gate
+ * although the server may ignore it, so its record stays as a refusing one, and what the client
+ * sends on is refused.
+ *
+ * A policy reload changes gate->generation. A flow judged under another one is asked again for its
+ * connect verdict when its next packet comes, with what the flow used as a pin; later requests are
+ * judged by the new policy anyway.
+ */
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "inspect/packet.h"
+#include "nfq/flow.h"
+#include "nfq/hold.h"
+#include "nfq/limits.h"
+#include "nfq/read.h"
+#include "nfq/ruling.h"
+
+static void end_arrival(struct gate *gate, const struct arrival *arrival, enum mark_state state)
+{
+	gate->sink->verdict(gate->sink, arrival->id, SINK_ACCEPT, arrival->mark, state);
+}
+
+static void drop_arrival(struct gate *gate, const struct arrival *arrival)
+{
+	gate->sink->verdict(gate->sink, arrival->id, SINK_DROP, arrival->mark, MARK_NONE);
+}
+
+static void key_of(const struct arrival *arrival, const struct packet *packet, struct flow_key *key)
+{
+	memset(key, 0, sizeof(*key));
+	memcpy(key->source, packet->source.bytes, 16);
+	memcpy(key->destination, packet->destination.bytes, 16);
+	key->source_port = packet->source_port;
+	key->destination_port = packet->destination_port;
+	key->interface = arrival->interface;
+	key->protocol = packet->protocol;
+	key->family = packet->destination.family;
+}
+
+static void report_connect(struct gate *gate, const struct flow_key *key,
+			   const struct client_match *client, const struct ruling *ruling,
+			   uint64_t now)
+{
+	if (ruling->verdict.outcome != OUTCOME_ALLOW || gate->log_allowed)
+		ruling_report(gate, key, client, STAGE_CONNECT, &ruling->verdict, ruling->name,
+			      NULL, now);
+}
+
+/* A record that refuses, so that repetitions are refused without another report. */
+static void remember_refusal(struct gate *gate, const struct flow_key *key,
+			     const struct client_match *client, const struct verdict *verdict,
+			     uint32_t sequence, uint64_t now)
+{
+	struct flow *flow = flow_add(key, &client->key, now, gate->sink);
+
+	if (flow == NULL)
+		return; /* not known is refused as well */
+	flow->sequence = sequence;
+	flow->reason = verdict->reason;
+	flow->generation = gate->generation;
+	flow_enter(flow, FLOW_REFUSED, now);
+}
+
+/* PACKET has its addresses as far as they could be read; without any its mode cannot be known. */
+static void judge_unreadable(struct gate *gate, const struct arrival *arrival,
+			     const struct packet *packet, const char *problem, uint64_t now)
+{
+	struct verdict verdict = {
+		.outcome = OUTCOME_DENY, .reason = REASON_MALFORMED, .enforced = true};
+	struct client_match client;
+	struct flow_key key;
+
+	key_of(arrival, packet, &key);
+	ruling_client(gate, &key, arrival->uid_known, arrival->uid, now, &client);
+	if (packet->destination.family != ADDRESS_NONE) {
+		struct subject subject = {.policy = client.policy, .root = client.root};
+		verdict = ruling_unreadable(gate, &key, &client.key, &subject, now);
+	}
+	if (verdict_refuses(&verdict) && client.governed) {
+		ruling_report(gate, &key, &client, STAGE_CONNECT, &verdict, NULL, problem, now);
+		gate->counters[COUNTER_REFUSED]++;
+		end_arrival(gate, arrival, MARK_REFUSED);
+		return;
+	}
+	if (client.governed)
+		ruling_report(gate, &key, &client, STAGE_CONNECT, &verdict, NULL, problem, now);
+	end_arrival(gate, arrival, MARK_ALLOWED);
+}
+
+/* Everything but TCP: judged packet by packet, reported once while its record is remembered. */
+static void judge_datagram(struct gate *gate, const struct arrival *arrival,
+			   const struct flow_key *key, uint64_t now)
+{
+	struct flow *flow = flow_find(key);
+	struct client_match client;
+
+	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
+	if (!client.governed) {
+		end_arrival(gate, arrival, MARK_ALLOWED);
+		return;
+	}
+	struct ruling ruling = ruling_connect(gate, key, &client, NULL, now);
+	const struct verdict *verdict = &ruling.verdict;
+
+	if (!verdict_refuses(verdict)) {
+		if (flow != NULL)
+			flow_remove(flow, gate->sink);
+		report_connect(gate, key, &client, &ruling, now);
+		gate->counters[COUNTER_ALLOWED]++;
+		end_arrival(gate, arrival, MARK_ALLOWED);
+		return;
+	}
+	if (flow == NULL || flow->reason != verdict->reason) {
+		report_connect(gate, key, &client, &ruling, now);
+		gate->counters[COUNTER_REFUSED]++;
+		if (flow == NULL)
+			remember_refusal(gate, key, &client, verdict, 0, now);
+		else
+			flow->reason = verdict->reason;
+	}
+	end_arrival(gate, arrival, MARK_REFUSED);
+}
+
+/* The connect verdict for a new TCP flow, carried out but for an allowed SYN with payload. */
+static void judge_new_flow(struct gate *gate, const struct arrival *arrival,
+			   const struct packet *packet, const struct flow_key *key, uint64_t now)
+{
+	struct client_match client;
+	struct flow *flow;
+
+	gate->counters[COUNTER_FLOWS]++;
+	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
+	if (!client.governed) {
+		end_arrival(gate, arrival, MARK_ALLOWED);
+		return;
+	}
+	struct ruling ruling = ruling_connect(gate, key, &client, NULL, now);
+
+	if (verdict_refuses(&ruling.verdict)) {
+		report_connect(gate, key, &client, &ruling, now);
+		remember_refusal(gate, key, &client, &ruling.verdict, packet->sequence, now);
+		gate->counters[COUNTER_REFUSED]++;
+		end_arrival(gate, arrival, MARK_REFUSED);
+		return;
+	}
+	/* An allowed flow whose requests are read is reported with the first of them. */
+	if (ruling.verdict.outcome != OUTCOME_ALLOW || !ruling.reads)
+		report_connect(gate, key, &client, &ruling, now);
+	flow = flow_add(key, &client.key, now, gate->sink);
+	if (flow == NULL) {
+		gate->counters[COUNTER_OVERFLOW]++;
+		drop_arrival(gate, arrival);
+		return;
+	}
+	flow->passed = true;
+	flow->sequence = packet->sequence;
+	flow->policy = client.policy;
+	flow->root = client.root;
+	flow->uid = arrival->uid;
+	flow->uid_known = arrival->uid_known;
+	flow->generation = gate->generation;
+	if (!ruling.reads) {
+		gate->counters[COUNTER_ALLOWED]++;
+		flow_enter(flow, FLOW_ALLOWED, now);
+		end_arrival(gate, arrival, MARK_ALLOWED);
+	} else if (packet->payload_length > 0) {
+		read_packet(gate, flow, arrival, packet, now);
+	} else {
+		end_arrival(gate, arrival, MARK_WATCHED);
+	}
+}
+
+/*
+ * Asks for FLOW's connect verdict again when the policy has changed since. True: FLOW and its held
+ * packets are refused now, ARRIVAL is not yet ended.
+ */
+static bool judge_again(struct gate *gate, struct flow *flow, uint64_t now)
+{
+	const struct reader_slot *reader = flow->reader;
+	const struct name *name = reader != NULL && reader->pinned ? &reader->name : NULL;
+	struct client_match client;
+
+	if (flow->generation == gate->generation || flow->state == FLOW_REFUSED)
+		return false;
+	ruling_client(gate, &flow->key, flow->uid_known, flow->uid, now, &client);
+	flow->generation = gate->generation;
+	flow->policy = client.policy;
+	flow->root = client.root;
+	if (!client.governed)
+		return false;
+	struct ruling ruling = ruling_connect(gate, &flow->key, &client, name, flow->opened);
+
+	if (!verdict_refuses(&ruling.verdict))
+		return false;
+	report_connect(gate, &flow->key, &client, &ruling, now);
+	read_refuse(gate, flow, NULL, &ruling.verdict, now);
+	return true;
+}
+
+/* A packet of a known flow that begins no other. */
+static void judge_known(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+			const struct packet *packet, uint64_t now)
+{
+	judge_again(gate, flow, now);
+	switch ((enum flow_state)flow->state) {
+	case FLOW_ALLOWED:
+		end_arrival(gate, arrival, MARK_ALLOWED);
+		break;
+	case FLOW_OPENED:
+		if (packet->payload_length == 0) {
+			end_arrival(gate, arrival, MARK_WATCHED);
+			flow_touch(flow, now);
+			break;
+		}
+		read_packet(gate, flow, arrival, packet, now);
+		break;
+	case FLOW_READING:
+	case FLOW_QUIET:
+		read_packet(gate, flow, arrival, packet, now);
+		break;
+	case FLOW_REFUSED:
+	case FLOW_FREE:
+	case FLOW_STATES:
+		end_arrival(gate, arrival, MARK_REFUSED);
+		break;
+	}
+}
+
+static void judge_syn(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+		      const struct packet *packet, const struct flow_key *key, uint64_t now)
+{
+	bool marked = arrival->mark_state != MARK_NONE;
+
+	if (flow != NULL && flow->sequence == packet->sequence &&
+	    (flow->passed || flow->generation == gate->generation)) {
+		judge_known(gate, flow, arrival, packet, now);
+		return;
+	}
+	if (marked) {
+		/* The kernel knows the connection and we do not, or know another beginning of it.
+		 */
+		gate->counters[COUNTER_REFUSED]++;
+		end_arrival(gate, arrival, MARK_REFUSED);
+		return;
+	}
+	if (flow != NULL && flow->passed && now - flow->opened < SYN_SETTLE_MS) {
+		drop_arrival(gate, arrival);
+		return;
+	}
+	if (flow != NULL)
+		flow_remove(flow, gate->sink);
+	judge_new_flow(gate, arrival, packet, key, now);
+}
+
+static void judge_unknown(struct gate *gate, const struct arrival *arrival,
+			  const struct packet *packet, const struct flow_key *key, uint64_t now)
+{
+	struct client_match client;
+
+	if (packet->payload_length == 0 && arrival->mark_state == MARK_WATCHED) {
+		end_arrival(gate, arrival, MARK_WATCHED);
+		return;
+	}
+	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
+	if (!client.governed) {
+		end_arrival(gate, arrival, MARK_ALLOWED);
+		return;
+	}
+	struct verdict verdict = ruling_own();
+
+	ruling_report(gate, key, &client, STAGE_REQUEST, &verdict, NULL,
+		      "in the middle of a connection that the gate does not know", now);
+	gate->counters[COUNTER_REFUSED]++;
+	remember_refusal(gate, key, &client, &verdict, packet->sequence, now);
+	end_arrival(gate, arrival, MARK_REFUSED);
+}
+
+static void judge_reset(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+			const struct packet *packet, uint64_t now)
+{
+	if (packet->payload_length > 0) {
+		/* RFC 9293 section 3.10.7.3 allows octets in a RST; no request is made of them. */
+		drop_arrival(gate, arrival);
+		return;
+	}
+	if (flow != NULL && flow->state != FLOW_REFUSED) {
+		hold_refuse(flow, false, gate->sink);
+		flow_enter(flow, FLOW_REFUSED, now);
+	}
+	end_arrival(gate, arrival, MARK_WATCHED);
+}
+
+static void judge_tcp(struct gate *gate, const struct arrival *arrival, const struct packet *packet,
+		      const struct flow_key *key, uint64_t now)
+{
+	struct flow *flow = flow_find(key);
+
+	if ((packet->flags & PACKET_RST) != 0)
+		judge_reset(gate, flow, arrival, packet, now);
+	else if ((packet->flags & (PACKET_SYN | PACKET_ACK)) == PACKET_SYN)
+		judge_syn(gate, flow, arrival, packet, key, now);
+	else if (flow != NULL)
+		judge_known(gate, flow, arrival, packet, now);
+	else
+		judge_unknown(gate, arrival, packet, key, now);
+}
+
+void judge_packet(struct gate *gate, const struct arrival *arrival, uint64_t now)
+{
+	static const char *const problems[] = {
+		[PACKET_OK] = "",
+		[PACKET_TRUNCATED] = "truncated packet",
+		[PACKET_BAD_HEADER] = "malformed packet header",
+		[PACKET_FRAGMENT] = "fragment",
+	};
+	struct packet packet = {.protocol = 0};
+	struct flow_key key;
+	enum packet_error error;
+
+	gate->counters[COUNTER_PACKETS]++;
+	error = packet_read(arrival->bytes, arrival->length, &packet);
+	if (error == PACKET_OK && !arrival->whole)
+		error = PACKET_TRUNCATED;
+	if (error == PACKET_OK && packet.more_fragments)
+		error = PACKET_FRAGMENT;
+	if (error != PACKET_OK) {
+		judge_unreadable(gate, arrival, &packet, problems[error], now);
+		return;
+	}
+	key_of(arrival, &packet, &key);
+	if (packet.protocol == IPPROTO_TCP)
+		judge_tcp(gate, arrival, &packet, &key, now);
+	else
+		judge_datagram(gate, arrival, &key, now);
+}
+
+/* Old flows forgotten at once; what is left is due again at the next call. */
+#define EXPIRE_STEP 256u
+/* How often old flows are looked for; their ages are coarse. */
+#define EXPIRE_INTERVAL_MS 1000u
+
+void judge_expire(struct gate *gate, uint64_t now)
+{
+	for (unsigned i = 0; i < EXPIRE_STEP; i++) {
+		struct flow *flow = flow_oldest(FLOW_READING);
+
+		if (flow == NULL || now - flow->when < HEAD_TIMEOUT_MS)
+			break;
+		read_overdue(gate, flow, now);
+	}
+	flow_expire(now, gate->sink, EXPIRE_STEP);
+}
+
+int judge_next_expiry(uint64_t now)
+{
+	struct flow_counts counts = flow_counts();
+	const struct flow *reading = flow_oldest(FLOW_READING);
+	uint64_t wait = EXPIRE_INTERVAL_MS;
+	uint32_t known = 0;
+
+	for (unsigned state = FLOW_OPENED; state < FLOW_STATES; state++)
+		known += counts.in_state[state];
+	if (known == 0)
+		return -1;
+	if (reading != NULL) {
+		uint64_t due = reading->when + HEAD_TIMEOUT_MS;
+		wait = due <= now ? 0 : due - now < wait ? due - now : wait;
+	}
+	return (int)wait;
+}

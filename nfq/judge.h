@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * From a queued packet to its verdict.
+ */
+
+#include <stdint.h>
+
+#include "nfq/gate.h"
+
+/* Ends or holds one packet: one call of the sink's verdict, now or later. */
+void judge_packet(struct gate *gate, const struct arrival *arrival, uint64_t now);
+
+/* Refuses heads that are overdue and forgets old flows; cheap when nothing is due. */
+void judge_expire(struct gate *gate, uint64_t now);
+
+/* Milliseconds until judge_expire() has something to do, -1 when no flow is known. */
+int judge_next_expiry(uint64_t now);

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "nfq/read.h"
+
+/*
+ * Theory. Every packet with payload of a watched flow goes: reassembly -> stream -> events ->
+ * engine. It is held until every octet in it is judged; so not one octet of a refused request
+ * leaves. What is left of the packets then follows from where the stream stands:
+ *
+ *   refused           the oldest held packet is marked refused (filter resets the sender), the rest
+ * dropped opaque            all pass, marked allowed: the connection never comes back half a head
+ * the packet is held; HEAD_TIMEOUT_MS runs from the head's first packet body, between     all whose
+ * octets are given out pass, marked watched: the next request comes here again
+ *
+ * A held packet is not acknowledged, so a sender stops after its first window. Then it repeats
+ * itself: a duplicate of a held packet, or EARLY_HOLDS held ones, has the head judged by its
+ * request line and Host, and from then on its packets pass as they come, but for the one that
+ * completes or contradicts it. A duplicate of a held packet is dropped, since the original will go
+ * or be refused. A packet that finds no room to be held is dropped too: its octets are kept, and
+ * when its sender repeats it, it goes the way of a duplicate.
+ *
+ * A FIN inside a head means that the head stays incomplete: refused. A bare FIN elsewhere passes;
+ * most never come here (the kernel passes packets without payload), and do no harm: behind a held
+ * segment the server sees a gap.
+ *
+ * Limit: octets that were judged and passed are compared with a repetition only as long as the
+ * history is kept (HISTORY_LENT_MAX, the reassembly's buffer). A client that makes its own segments
+ * could lose one behind us on purpose and repeat it with another name for the same pinned address.
+ * It gains no address by that.
+ */
+
+#include <errno.h>
+
+#include "nfq/hold.h"
+#include "nfq/limits.h"
+#include "nfq/ruling.h"
+
+static void end_arrival(struct gate *gate, const struct arrival *arrival, enum mark_state state)
+{
+	gate->sink->verdict(gate->sink, arrival->id, SINK_ACCEPT, arrival->mark, state);
+}
+
+static void drop_arrival(struct gate *gate, const struct arrival *arrival)
+{
+	gate->sink->verdict(gate->sink, arrival->id, SINK_DROP, arrival->mark, MARK_NONE);
+}
+
+void read_refuse(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+		 const struct verdict *verdict, uint64_t now)
+{
+	unsigned refused = hold_refuse(flow, true, gate->sink);
+
+	if (arrival != NULL && refused == 0)
+		end_arrival(gate, arrival, MARK_REFUSED);
+	else if (arrival != NULL)
+		drop_arrival(gate, arrival);
+	flow->reason = verdict->reason;
+	flow_enter(flow, FLOW_REFUSED, now);
+	gate->counters[COUNTER_REFUSED]++;
+}
+
+static void allow(struct gate *gate, struct flow *flow, const struct arrival *arrival, uint64_t now)
+{
+	hold_release_all(flow, MARK_ALLOWED, gate->sink);
+	if (arrival != NULL)
+		end_arrival(gate, arrival, MARK_ALLOWED);
+	flow_enter(flow, FLOW_ALLOWED, now);
+}
+
+/* The gate itself cannot go on with FLOW: refused in every mode. */
+static void give_up(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+		    const char *detail, uint64_t now)
+{
+	struct verdict verdict = ruling_own();
+
+	gate->counters[COUNTER_OVERFLOW]++;
+	ruling_report_flow(gate, flow, STAGE_REQUEST, &verdict, NULL, detail, now);
+	read_refuse(gate, flow, arrival, &verdict, now);
+}
+
+/* The flow cannot be read: a malformed request to the engine, which knows the mode. */
+static void unreadable(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+		       const char *problem, uint64_t now)
+{
+	struct subject subject = {.policy = flow->policy, .root = flow->root};
+	struct verdict verdict =
+		ruling_unreadable(gate, &flow->key, &flow->client, &subject, flow->opened);
+
+	if (verdict.outcome != OUTCOME_ALLOW)
+		ruling_report_flow(gate, flow, STAGE_REQUEST, &verdict, NULL, problem, now);
+	if (verdict_refuses(&verdict))
+		read_refuse(gate, flow, arrival, &verdict, now);
+	else
+		allow(gate, flow, arrival, now);
+}
+
+static const struct name *name_of(const struct request *request)
+{
+	return !request->malformed && request->host.kind == HOST_NAME ? &request->host.name : NULL;
+}
+
+/* RFC 8446 section 4.1.2: the hello after a HelloRetryRequest repeats the first one's name. */
+static void check_second_hello(const struct reader_slot *reader, struct stream_event *event)
+{
+	const struct name *name = name_of(&event->request);
+	bool same = (name != NULL) == reader->named &&
+		    (name == NULL || name_equal(name, &reader->name));
+
+	if (!event->second_hello || event->request.malformed || same)
+		return;
+	event->request.malformed = true;
+	event->problem = "the second ClientHello has another name than the first";
+}
+
+/* Judges EVENT, reports it; true: refused, with *VERDICT filled. EARLY: its own event will follow.
+ */
+static bool judge_event(struct gate *gate, struct flow *flow, struct stream_event *event,
+			bool early, struct verdict *verdict, uint64_t now)
+{
+	struct reader_slot *reader = flow->reader;
+	bool pinned;
+
+	check_second_hello(reader, event);
+	*verdict = ruling_request(gate, flow, &event->request, &pinned);
+	bool refused = verdict_refuses(verdict) || verdict->outcome == OUTCOME_WAIT;
+	bool allowed_first = verdict->outcome == OUTCOME_ALLOW && !flow->logged && !early;
+
+	if (refused || (verdict->outcome == OUTCOME_DENY && !early) ||
+	    (allowed_first && gate->log_allowed))
+		ruling_report_flow(gate, flow, STAGE_REQUEST, verdict, name_of(&event->request),
+				   event->problem, now);
+	if (refused)
+		return true;
+	if (allowed_first) {
+		flow->logged = true;
+		gate->counters[COUNTER_ALLOWED]++;
+	}
+	const struct name *name = name_of(&event->request);
+	reader->named = name != NULL;
+	reader->pinned = name != NULL && pinned;
+	if (name != NULL)
+		reader->name = *name;
+	return false;
+}
+
+/* Lends the stream a larger buffer. 0, -E2BIG, -ENOBUFS. */
+static int grow_head(struct reader_slot *reader)
+{
+	struct buffer larger;
+	int error = buffers_borrow(
+		reader->head.bytes == NULL ? BUFFER_SMALL : reader->head.capacity + 1, &larger);
+
+	if (error < 0)
+		return error;
+	stream_rebuffer(reader->stream, larger.bytes, larger.capacity);
+	buffers_return(&reader->head);
+	reader->head = larger;
+	return 0;
+}
+
+/* Sorts PACKET in, lending room as it is asked for. 0, -E2BIG, -ENOBUFS. */
+static int assemble(struct reader_slot *reader, const struct packet *packet,
+		    struct segment *segment)
+{
+	for (;;) {
+		struct buffer larger;
+		int error;
+
+		reassembly_add(&reader->reassembly, packet, segment);
+		if (segment->kind != SEGMENT_ROOM)
+			return 0;
+		error = buffers_borrow(segment->needed, &larger);
+		if (error < 0)
+			return error;
+		error = reassembly_rebuffer(&reader->reassembly, larger.bytes, larger.capacity);
+		if (error < 0) {
+			buffers_return(&larger);
+			return error;
+		}
+		buffers_return(&reader->segments);
+		reader->segments = larger;
+	}
+}
+
+enum fed {
+	FED_MORE,    /* all octets read, the stream goes on */
+	FED_OPAQUE,  /* nothing more is to be read */
+	FED_REFUSED, /* reported, not yet carried out */
+	FED_STUCK    /* no buffer */
+};
+
+/* Gives the octets of SEGMENT to the stream and judges what it finds. *HEADS counts judged heads.
+ */
+static enum fed feed(struct gate *gate, struct flow *flow, const struct segment *segment,
+		     unsigned *heads, struct verdict *verdict, uint64_t now)
+{
+	struct reader_slot *reader = flow->reader;
+	struct stream *stream = reader->stream;
+	const uint8_t *at = segment->bytes;
+	size_t left = segment->length;
+
+	reader->octets += left;
+	for (;;) {
+		size_t took = stream_feed(stream, at, left);
+
+		if (took > 0)
+			at += took;
+		left -= took;
+		switch (stream_state(stream)) {
+		case STREAM_EVENT:
+			if (judge_event(gate, flow, stream_event(stream), false, verdict, now))
+				return FED_REFUSED;
+			stream_resume(stream);
+			reader->early = false;
+			(*heads)++;
+			break;
+		case STREAM_FULL:
+			if (grow_head(reader) < 0)
+				return FED_STUCK;
+			break;
+		case STREAM_BROKEN: /* its event was judged and, in audit mode, let pass */
+		case STREAM_OPAQUE:
+			return FED_OPAQUE;
+		case STREAM_START:
+		case STREAM_HEAD:
+		case STREAM_BODY:
+		case STREAM_BETWEEN:
+			if (left == 0)
+				return FED_MORE;
+			if (took == 0)
+				return FED_STUCK;
+			break;
+		}
+	}
+}
+
+/* Octets of an unfinished head, or of what may become one, have been read. */
+static bool is_half_read(const struct flow *flow)
+{
+	enum stream_state state = stream_state(flow->reader->stream);
+
+	return state == STREAM_HEAD || (state == STREAM_START && flow->reader->octets > 0);
+}
+
+/* Takes back what a flow between heads does not need. */
+static void return_buffers(struct reader_slot *reader)
+{
+	if (stream_is_idle(reader->stream)) {
+		stream_rebuffer(reader->stream, NULL, 0);
+		buffers_return(&reader->head);
+	}
+	if (reassembly_is_idle(&reader->reassembly) &&
+	    (reader->segments.class != BUFFER_CLASS_SMALL ||
+	     buffers_lent(BUFFER_CLASS_SMALL) > HISTORY_LENT_MAX) &&
+	    reassembly_rebuffer(&reader->reassembly, NULL, 0) == 0)
+		buffers_return(&reader->segments);
+}
+
+/* Everything given out so far is judged: held packets that have nothing else pass. */
+static void release(struct gate *gate, struct flow *flow)
+{
+	reassembly_release(&flow->reader->reassembly);
+	hold_release(flow, MARK_WATCHED, gate->sink);
+}
+
+static void hold(struct gate *gate, struct flow *flow, const struct arrival *arrival, uint32_t end)
+{
+	if (hold_add(flow, arrival->id, arrival->mark, end) == 0) {
+		gate->counters[COUNTER_HELD]++;
+		return;
+	}
+	gate->counters[COUNTER_OVERFLOW]++;
+	drop_arrival(gate, arrival);
+}
+
+/*
+ * The sender waits for an acknowledgment before it sends the rest of a head. 1: what is known of
+ * the head is allowed and its packets pass; 0: not known enough; -EACCES: refused and reported.
+ */
+static int judge_early(struct gate *gate, struct flow *flow, struct verdict *verdict, uint64_t now)
+{
+	struct reader_slot *reader = flow->reader;
+	struct stream_event *event;
+
+	if (reader->early)
+		return 1;
+	if (stream_state(reader->stream) != STREAM_HEAD)
+		return 0;
+	event = stream_early(reader->stream);
+	if (event == NULL)
+		return 0;
+	if (judge_event(gate, flow, event, true, verdict, now))
+		return -EACCES;
+	reader->early = true;
+	return 1;
+}
+
+/* ARRIVAL left the stream inside a head. */
+static void wait_for_head(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+			  const struct segment *segment, bool head_is_new, uint64_t now)
+{
+	struct verdict verdict;
+	int early = 0;
+
+	if (segment->finished) {
+		unreadable(gate, flow, arrival, "closed inside a request head", now);
+		return;
+	}
+	if ((head_is_new || flow->state != FLOW_READING) &&
+	    flow_enter(flow, FLOW_READING, now) < 0) {
+		give_up(gate, flow, arrival, "too many unfinished requests", now);
+		return;
+	}
+	if (flow->reader->early || flow->hold_count + 1u >= EARLY_HOLDS)
+		early = judge_early(gate, flow, &verdict, now);
+	if (early < 0) {
+		read_refuse(gate, flow, arrival, &verdict, now);
+	} else if (early > 0) {
+		release(gate, flow);
+		end_arrival(gate, arrival, MARK_WATCHED);
+	} else {
+		hold(gate, flow, arrival, segment->end);
+	}
+}
+
+static void read_new(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+		     const struct segment *segment, uint64_t now)
+{
+	struct verdict verdict;
+	unsigned heads = 0;
+
+	switch (feed(gate, flow, segment, &heads, &verdict, now)) {
+	case FED_REFUSED:
+		read_refuse(gate, flow, arrival, &verdict, now);
+		return;
+	case FED_STUCK:
+		give_up(gate, flow, arrival, "no room for a request head", now);
+		return;
+	case FED_OPAQUE:
+		allow(gate, flow, arrival, now);
+		return;
+	case FED_MORE:
+		break;
+	}
+	if (is_half_read(flow)) {
+		wait_for_head(gate, flow, arrival, segment, heads > 0, now);
+		return;
+	}
+	release(gate, flow);
+	end_arrival(gate, arrival, MARK_WATCHED);
+	return_buffers(flow->reader);
+	if (flow->state == FLOW_QUIET)
+		flow_touch(flow, now);
+	else
+		flow_enter(flow, FLOW_QUIET, now);
+}
+
+/* All of ARRIVAL was seen before: it goes the way of the original. */
+static void read_duplicate(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+			   const struct segment *segment, uint64_t now)
+{
+	struct reassembly *reassembly = &flow->reader->reassembly;
+	struct verdict verdict;
+
+	if (!reassembly_is_released(reassembly, segment->end)) {
+		int early = judge_early(gate, flow, &verdict, now);
+
+		if (early < 0) {
+			read_refuse(gate, flow, arrival, &verdict, now);
+			return;
+		}
+		if (early > 0)
+			release(gate, flow);
+		/* The original of a packet that was let go just now is on its way. */
+		drop_arrival(gate, arrival);
+		return;
+	}
+	end_arrival(gate, arrival, MARK_WATCHED);
+	flow_touch(flow, now);
+}
+
+/*
+ * Octets before the first of the flow are no retransmission: whoever takes them has another
+ * beginning of the flow than we have.
+ */
+static bool is_before_flow(const struct flow *flow, const struct packet *packet)
+{
+	uint32_t next = flow->sequence + 1 + (uint32_t)flow->reader->octets;
+	int64_t from_next = (int32_t)(packet->sequence - next);
+
+	return packet->payload_length > 0 && (packet->flags & PACKET_SYN) == 0 &&
+	       (int64_t)flow->reader->octets + from_next < 0;
+}
+
+void read_packet(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+		 const struct packet *packet, uint64_t now)
+{
+	struct segment segment;
+	int error = flow_read(flow, gate->sink);
+
+	if (error == 0 && is_before_flow(flow, packet)) {
+		drop_arrival(gate, arrival);
+		return;
+	}
+	if (error == 0)
+		error = assemble(flow->reader, packet, &segment);
+	if (error == -ENOBUFS) {
+		gate->counters[COUNTER_OVERFLOW]++;
+		drop_arrival(gate, arrival);
+		return;
+	}
+	if (error < 0) {
+		give_up(gate, flow, arrival, "no room for the segments of a request", now);
+		return;
+	}
+	switch (segment.kind) {
+	case SEGMENT_EMPTY:
+	case SEGMENT_PAST:
+		end_arrival(gate, arrival, MARK_WATCHED);
+		flow_touch(flow, now);
+		break;
+	case SEGMENT_NEW:
+		read_new(gate, flow, arrival, &segment, now);
+		break;
+	case SEGMENT_DUPLICATE:
+		read_duplicate(gate, flow, arrival, &segment, now);
+		break;
+	case SEGMENT_FUTURE:
+		if (flow->state == FLOW_OPENED && flow_enter(flow, FLOW_READING, now) < 0)
+			give_up(gate, flow, arrival, "too many unfinished requests", now);
+		else
+			hold(gate, flow, arrival, segment.end);
+		break;
+	case SEGMENT_CONTRADICTORY:
+		unreadable(gate, flow, arrival, segment.problem, now);
+		break;
+	case SEGMENT_OUTSIDE:
+	case SEGMENT_ROOM: /* assemble() leaves none */
+		drop_arrival(gate, arrival);
+		break;
+	}
+}
+
+void read_overdue(struct gate *gate, struct flow *flow, uint64_t now)
+{
+	unreadable(gate, flow, NULL, "request head not complete in time", now);
+}

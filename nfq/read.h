@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The first requests of watched flows: segments held, put in order, read and judged.
+ */
+
+#include <stdint.h>
+
+#include "inspect/packet.h"
+#include "nfq/flow.h"
+#include "nfq/gate.h"
+
+/* One TCP packet of a flow in state OPENED, READING or QUIET; ends or holds it. RST is not for
+ * here. */
+void read_packet(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+		 const struct packet *packet, uint64_t now);
+
+/* FLOW is READING since HEAD_TIMEOUT_MS: refuses it. */
+void read_overdue(struct gate *gate, struct flow *flow, uint64_t now);
+
+/* Ends FLOW as refused, with all its held packets and, when not NULL, ARRIVAL. */
+void read_refuse(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+		 const struct verdict *verdict, uint64_t now);

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "nfq/ruling.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+#include "nfq/audit.h"
+
+/* One more than the table gives: the name a flow has used. One packet is judged at a time. */
+static struct pin pins[PINS_PER_ADDRESS_MAX + 1];
+
+static struct address address_of(const struct flow_key *key, const uint8_t bytes[16])
+{
+	return address_from_bytes(bytes, key->family == ADDRESS_IPV4 ? 4 : 16);
+}
+
+void ruling_client(struct gate *gate, const struct flow_key *key, bool uid_known, uint32_t uid,
+		   uint64_t now, struct client_match *out)
+{
+	const char *interface =
+		key->interface == 0 ? NULL : gate->interface_name(key->interface, now);
+	/* The loopback interface carries this host's own traffic alone. */
+	bool own = key->interface == 0 || (interface != NULL && strcmp(interface, "lo") == 0);
+	struct client_origin origin = {
+		.source = address_of(key, key->source),
+		/* An interface that is gone is no known one, and still not this host. */
+		.interface = own                 ? NULL
+			     : interface == NULL ? "?"
+						 : interface,
+		.own = own,
+		.uid_known = own && uid_known,
+		.uid = uid,
+	};
+
+	policy_client(gate->image, &origin, out);
+}
+
+static struct connection connection_of(struct gate *gate, const struct flow_key *key,
+				       const struct client_key *client, const struct name *name,
+				       uint64_t now)
+{
+	struct connection connection = {
+		.destination = address_of(key, key->destination),
+		.port = key->destination_port,
+		.protocol = key->protocol,
+		.pins = pins,
+	};
+
+	connection.pin_count =
+		pins_find(gate->pins, client, &connection.destination, pins, PINS_PER_ADDRESS_MAX);
+	if (name != NULL) {
+		struct pin *pin = &pins[connection.pin_count++];
+		pin->client = *client;
+		pin->address = connection.destination;
+		pin->name = *name;
+		pin->expiry = now + 1;
+	}
+	return connection;
+}
+
+struct ruling ruling_connect(struct gate *gate, const struct flow_key *key,
+			     const struct client_match *client, const struct name *name,
+			     uint64_t now)
+{
+	struct subject subject = {.policy = client->policy, .root = client->root};
+	struct connection connection = connection_of(gate, key, &client->key, name, now);
+	struct ruling ruling = {
+		.verdict = policy_connect(gate->image, &subject, &connection, now),
+		.name = connection.pin_count == 1 ? &pins[0].name : NULL,
+	};
+
+	if (!verdict_refuses(&ruling.verdict) && key->protocol == IPPROTO_TCP)
+		ruling.reads = policy_reads_first_bytes(gate->image, &subject, &connection, now);
+	return ruling;
+}
+
+struct verdict ruling_unreadable(struct gate *gate, const struct flow_key *key,
+				 const struct client_key *client, const struct subject *subject,
+				 uint64_t now)
+{
+	struct request request = {
+		.connection = connection_of(gate, key, client, NULL, now),
+		.kind = REQUEST_HTTP1,
+		.malformed = true,
+		.scheme = "",
+	};
+
+	return policy_request(gate->image, subject, &request, now);
+}
+
+static bool name_is_pinned(const struct request *request, uint64_t now)
+{
+	const struct connection *connection = &request->connection;
+
+	if (request->malformed || request->host.kind != HOST_NAME)
+		return false;
+	for (size_t i = 0; i < connection->pin_count; i++)
+		if (now < connection->pins[i].expiry &&
+		    name_equal(&connection->pins[i].name, &request->host.name))
+			return true;
+	return false;
+}
+
+struct verdict ruling_request(struct gate *gate, const struct flow *flow, struct request *request,
+			      bool *pinned)
+{
+	struct subject subject = {.policy = flow->policy, .root = flow->root};
+	const struct reader_slot *reader = flow->reader;
+	const struct name *used = reader != NULL && reader->pinned ? &reader->name : NULL;
+
+	request->connection = connection_of(gate, &flow->key, &flow->client, used, flow->opened);
+	if (pinned != NULL)
+		*pinned = name_is_pinned(request, flow->opened);
+	return policy_request(gate->image, &subject, request, flow->opened);
+}
+
+void ruling_report(struct gate *gate, const struct flow_key *key, const struct client_match *client,
+		   enum stage stage, const struct verdict *verdict, const struct name *name,
+		   const char *detail, uint64_t now)
+{
+	struct audit_event event = {
+		.stage = stage,
+		.verdict = *verdict,
+		.client = client,
+		.source = address_of(key, key->source),
+		.destination = address_of(key, key->destination),
+		.port = key->destination_port,
+		.protocol = key->protocol,
+		.name = name,
+		.detail = detail,
+	};
+
+	audit_report(gate, &event, now);
+}
+
+void ruling_report_flow(struct gate *gate, const struct flow *flow, enum stage stage,
+			const struct verdict *verdict, const struct name *name, const char *detail,
+			uint64_t now)
+{
+	struct client_match client;
+
+	ruling_client(gate, &flow->key, flow->uid_known, flow->uid, now, &client);
+	ruling_report(gate, &flow->key, &client, stage, verdict, name, detail, now);
+}
+
+struct verdict ruling_own(void)
+{
+	return (struct verdict){
+		.outcome = OUTCOME_DENY, .reason = REASON_POLICY_ERROR, .enforced = true};
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The gate's questions to the policy engine, put together from a flow, and what is done about the
+ * answers.
+ */
+
+#include <stdint.h>
+
+#include "nfq/flow.h"
+#include "nfq/gate.h"
+
+/* Whom the packets of KEY belong to. */
+void ruling_client(struct gate *gate, const struct flow_key *key, bool uid_known, uint32_t uid,
+		   uint64_t now, struct client_match *out);
+
+struct ruling {
+	struct verdict verdict;
+	bool reads;              /* not refused, TCP: its first bytes are to be read */
+	const struct name *name; /* the one pinned name, NULL for none or several; good until the
+				    next ruling */
+};
+
+/* May CLIENT reach the destination of KEY at all? NAME, when not NULL, counts as pinned. */
+struct ruling ruling_connect(struct gate *gate, const struct flow_key *key,
+			     const struct client_match *client, const struct name *name,
+			     uint64_t now);
+
+/* What a packet or flow that cannot be read is to the engine, which knows the mode. */
+struct verdict ruling_unreadable(struct gate *gate, const struct flow_key *key,
+				 const struct client_key *client, const struct subject *subject,
+				 uint64_t now);
+
+/*
+ * May FLOW make this request? A name that was pinned when the flow opened, or when the flow used it
+ * last, is pinned for the flow's life. *PINNED, when not NULL: the request's name is a pinned one.
+ */
+struct verdict ruling_request(struct gate *gate, const struct flow *flow, struct request *request,
+			      bool *pinned);
+
+/* Reports a verdict on a packet or flow of KEY. NAME and DETAIL may be NULL. */
+void ruling_report(struct gate *gate, const struct flow_key *key, const struct client_match *client,
+		   enum stage stage, const struct verdict *verdict, const struct name *name,
+		   const char *detail, uint64_t now);
+
+/* The same for a flow that is in the table. */
+void ruling_report_flow(struct gate *gate, const struct flow *flow, enum stage stage,
+			const struct verdict *verdict, const struct name *name, const char *detail,
+			uint64_t now);
+
+/* A denial of the gate's own, for want of room or knowledge; enforced in every mode. */
+struct verdict ruling_own(void);

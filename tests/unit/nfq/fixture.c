@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "tests/unit/nfq/fixture.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inspect/packet.h"
+#include "nfq/audit.h"
+
+#define PACKETS_MAX 200000
+
+struct engine engine;
+struct audit_record audits[AUDITS_MAX];
+unsigned audit_count;
+bool audit_blocks;
+struct gate gate;
+uint64_t now;
+
+static uint8_t endings[PACKETS_MAX];
+static uint32_t orders[PACKETS_MAX];
+static uint32_t packets, ended;
+
+static void sink_verdict(struct sink *sink, uint32_t id, enum sink_action action,
+			 uint32_t mark_before, enum mark_state state)
+{
+	(void)sink;
+	(void)mark_before;
+	assert_in_range(id, 1, packets);
+	/* Exactly one end for each packet. */
+	assert_int_equal(endings[id], HELD);
+	endings[id] = (uint8_t)(action == SINK_DROP     ? DROPPED
+				: state == MARK_ALLOWED ? ALLOWED
+				: state == MARK_WATCHED ? WATCHED
+							: REFUSED);
+	if (action == SINK_ACCEPT)
+		assert_in_range(state, MARK_ALLOWED, MARK_REFUSED);
+	orders[id] = ++ended;
+}
+
+static int sink_audit(struct sink *sink, const struct audit_record *record)
+{
+	(void)sink;
+	if (audit_blocks)
+		return -EAGAIN;
+	if (audit_count < AUDITS_MAX)
+		audits[audit_count] = *record;
+	audit_count++;
+	return 0;
+}
+
+static const char *interface_name(uint32_t index, uint64_t at)
+{
+	(void)at;
+	return index == 1 ? "lo" : index == 7 ? "tap0" : NULL;
+}
+
+static struct sink sink = {.verdict = sink_verdict, .audit = sink_audit};
+
+int fixture_reset(void **state)
+{
+	static const uint8_t seed[16] = "a fixed seed";
+
+	(void)state;
+	memset(endings, 0, sizeof(endings));
+	memset(orders, 0, sizeof(orders));
+	packets = ended = audit_count = 0;
+	audit_blocks = false;
+	engine = (struct engine){.reads = true};
+	now = 1000000;
+	gate = (struct gate){.sink = &sink, .interface_name = interface_name, .generation = 1};
+	flow_init(seed);
+	audit_init(seed);
+	return 0;
+}
+
+enum ending ending_of(uint32_t id)
+{
+	return (enum ending)endings[id];
+}
+
+unsigned ending_order(uint32_t id)
+{
+	return orders[id];
+}
+
+unsigned endings_missing(void)
+{
+	return packets - ended - hold_count();
+}
+
+/* Packets */
+
+static size_t put16(uint8_t *at, unsigned value)
+{
+	at[0] = (uint8_t)(value >> 8);
+	at[1] = (uint8_t)value;
+	return 2;
+}
+
+static size_t put32(uint8_t *at, uint32_t value)
+{
+	put16(at, value >> 16);
+	put16(at + 2, value & 0xffff);
+	return 4;
+}
+
+static size_t put_ip(uint8_t *at, const struct spec *spec, uint8_t protocol, size_t payload)
+{
+	if (spec->ipv6) {
+		static const uint8_t from[16] = {0x20, 1, 0xd, 0xb8, [15] = 2};
+		static const uint8_t to[16] = {0x20, 1, 0xd, 0xb8, [15] = 1};
+		put32(at, 6u << 28);
+		put16(at + 4, (unsigned)payload);
+		at[6] = protocol;
+		at[7] = 64;
+		memcpy(at + 8, from, 16);
+		memcpy(at + 24, to, 16);
+		return 40;
+	}
+	at[0] = 0x45;
+	put16(at + 2, (unsigned)(20 + payload));
+	put16(at + 6, spec->fragment ? 0x2000 : 0);
+	at[8] = 64;
+	at[9] = protocol;
+	put32(at + 12, 0x0a000002);
+	put32(at + 16, 0xc0000201);
+	return 20;
+}
+
+uint32_t send_spec(const struct spec *spec)
+{
+	static uint8_t bytes[70000];
+	uint8_t protocol = spec->protocol == 0 ? IPPROTO_TCP : spec->protocol;
+	size_t header = protocol == IPPROTO_TCP ? 20 : 8;
+	size_t text = spec->length != 0    ? spec->length
+		      : spec->text == NULL ? 0
+					   : strlen(spec->text);
+	size_t at;
+
+	assert_true(header + text < 65500 && packets + 1 < PACKETS_MAX);
+	memset(bytes, 0, 100);
+	at = put_ip(bytes, spec, protocol, header + text);
+	if (protocol == IPPROTO_TCP) {
+		put16(bytes + at, spec->port == 0 ? 40000 : spec->port);
+		put16(bytes + at + 2, 80);
+		put32(bytes + at + 4, spec->sequence);
+		bytes[at + 12] = 5 << 4;
+		bytes[at + 13] = spec->flags == 0 ? PACKET_ACK : spec->flags;
+		put16(bytes + at + 14, 65535);
+	} else if (protocol == IPPROTO_UDP) {
+		put16(bytes + at, spec->port == 0 ? 40000 : spec->port);
+		put16(bytes + at + 2, 443);
+		put16(bytes + at + 4, (unsigned)(8 + text));
+	} else {
+		bytes[at] = 8;
+	}
+	at += header;
+	if (text > 0)
+		memcpy(bytes + at, spec->text, text);
+
+	struct arrival arrival = {.bytes = bytes,
+				  .length = at + text,
+				  .whole = !spec->cut,
+				  .id = ++packets,
+				  .mark = spec->mark,
+				  .interface = spec->interface,
+				  .mark_state = mark_state(0x00ff0000, spec->mark)};
+	judge_packet(&gate, &arrival, now);
+	assert_int_equal(endings_missing(), 0);
+	return packets;
+}
+
+/* The engine */
+
+void policy_client(const struct policy_image *image, const struct client_origin *origin,
+		   struct client_match *out)
+{
+	(void)image;
+	engine.origin = *origin;
+	snprintf(engine.origin_interface, sizeof(engine.origin_interface), "%s",
+		 origin->interface == NULL ? "-" : origin->interface);
+	*out = (struct client_match){.key = client_key_of_address(&origin->source),
+				     .name = origin->own ? "host" : "",
+				     .governed = !engine.ignores};
+}
+
+static void note_pins(const struct connection *connection)
+{
+	size_t used = 0;
+
+	engine.last_pins[0] = '\0';
+	for (size_t i = 0; i < connection->pin_count; i++)
+		used += (size_t)snprintf(engine.last_pins + used, sizeof(engine.last_pins) - used,
+					 "%s ", connection->pins[i].name.text);
+}
+
+struct verdict policy_connect(const struct policy_image *image, const struct subject *subject,
+			      const struct connection *connection, uint64_t at)
+{
+	(void)image;
+	(void)subject;
+	(void)at;
+	engine.connects++;
+	note_pins(connection);
+	struct verdict verdict = engine.connect;
+	if (engine.audit_mode)
+		verdict.enforced = false;
+	return verdict;
+}
+
+struct verdict policy_request(const struct policy_image *image, const struct subject *subject,
+			      const struct request *request, uint64_t at)
+{
+	(void)image;
+	(void)subject;
+	(void)at;
+	engine.requests++;
+	engine.last = *request;
+	note_pins(&request->connection);
+	struct verdict verdict = {.outcome = OUTCOME_DENY, .enforced = !engine.audit_mode};
+
+	if (request->malformed)
+		verdict.reason = REASON_MALFORMED;
+	else if (strncmp(request->host.name.text, "bad", 3) == 0)
+		verdict.reason = REASON_NAME_MISMATCH;
+	else if (strncmp(request->host.name.text, "evil", 4) == 0)
+		verdict.reason = REASON_SECRET_URL;
+	else
+		verdict = (struct verdict){.outcome = OUTCOME_ALLOW};
+	return verdict;
+}
+
+bool policy_reads_first_bytes(const struct policy_image *image, const struct subject *subject,
+			      const struct connection *connection, uint64_t at)
+{
+	(void)image;
+	(void)subject;
+	(void)connection;
+	(void)at;
+	return engine.reads;
+}
+
+/* Names alone; the real one is the engine's. */
+void host_parse(const char *text, size_t length, struct host *out)
+{
+	*out = (struct host){.kind = HOST_NAME};
+	if (name_from_text(text, length, &out->name) != NAME_OK)
+		out->kind = HOST_MALFORMED;
+}
+
+size_t pins_find(const struct pins_table *table, const struct client_key *client,
+		 const struct address *address, struct pin *out, size_t max)
+{
+	size_t count = engine.pin_count < max ? engine.pin_count : max;
+
+	(void)table;
+	for (size_t i = 0; i < count; i++) {
+		out[i] = engine.pins[i];
+		out[i].client = *client;
+		out[i].address = *address;
+	}
+	return count;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the gate's unit tests share: a sink that writes down, packets made to order, and a policy
+ * engine and pin table of our own whose answers the test chooses (linked in the place of rules/ and
+ * pins/).
+ */
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants these before it. */
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "nfq/flow.h"
+#include "nfq/gate.h"
+#include "nfq/hold.h"
+#include "nfq/judge.h"
+#include "nfq/limits.h"
+
+/* How a packet ended. */
+enum ending { HELD, DROPPED, ALLOWED, WATCHED, REFUSED };
+
+/* The engine's answers; a test changes them as it goes. */
+struct engine {
+	struct verdict connect; /* OUTCOME_ALLOW at first */
+	bool ignores;           /* clients are not governed */
+	bool reads;             /* first bytes are read; true at first */
+	bool audit_mode;        /* no denial is enforced */
+	/* requests: a host that begins with "bad" is a name_mismatch, "evil" secret_url; malformed
+	 * ones are malformed, others allowed */
+	unsigned connects, requests, early;
+	struct pin pins[4];
+	size_t pin_count;
+	struct request last; /* as asked, pointers of its pins no more valid */
+	char last_pins[256]; /* names of the last question's pins, each with a blank behind it */
+	struct client_origin origin; /* of the last client question */
+	char origin_interface[16];
+};
+extern struct engine engine;
+
+#define AUDITS_MAX 512
+extern struct audit_record audits[AUDITS_MAX];
+extern unsigned audit_count;
+extern bool audit_blocks; /* the parent does not read */
+
+extern struct gate gate;
+extern uint64_t now;
+
+/* Empties everything; usable as a cmocka set-up. */
+int fixture_reset(void **state);
+
+/* How packet ID ended, and in which place of all endings (from 1, 0 while it is held). */
+enum ending ending_of(uint32_t id);
+unsigned ending_order(uint32_t id);
+/* Packets that are neither ended nor held by the pool: always 0 after a call. */
+unsigned endings_missing(void);
+
+/* A TCP packet from 10.0.0.2:40000 to 192.0.2.1:80, or what `spec` says otherwise. */
+struct spec {
+	uint32_t sequence;
+	uint8_t flags; /* 0: ACK */
+	const char *text;
+	size_t length; /* of TEXT; 0: strlen */
+	uint16_t port; /* source port, 0: 40000 */
+	uint32_t mark;
+	uint32_t interface;
+	bool ipv6;
+	uint8_t protocol; /* 0: TCP; UDP and ICMP for others */
+	bool cut;         /* the kernel cut it off */
+	bool fragment;
+};
+
+/* Gives it to the gate and returns its id. */
+uint32_t send_spec(const struct spec *spec);
+#define SEND(...) send_spec(&(struct spec){__VA_ARGS__})

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <netinet/in.h>
+#include <string.h>
+
+#include "inspect/packet.h"
+#include "tests/unit/nfq/fixture.h"
+
+#define ISN          1000u
+#define WATCHED_MARK 0x00020000u
+
+static const struct verdict denied = {
+	.outcome = OUTCOME_DENY, .reason = REASON_UNPINNED, .enforced = true};
+
+static void test_syn_allowed(void **state)
+{
+	(void)state;
+	uint32_t syn = SEND(.sequence = ISN, .flags = PACKET_SYN);
+	assert_int_equal(ending_of(syn), WATCHED);
+	/* A second one is the same flow: no other question, same end. */
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), WATCHED);
+	assert_int_equal(engine.connects, 1);
+	assert_int_equal(gate.counters[COUNTER_FLOWS], 1);
+	assert_int_equal(audit_count, 0);
+	/* An acknowledgment that found its way here (IPv6 with extension headers). */
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .mark = WATCHED_MARK)), WATCHED);
+}
+
+static void test_syn_refused(void **state)
+{
+	(void)state;
+	engine.connect = denied;
+	engine.pin_count = 1;
+	name_from_text("one.example", 11, &engine.pins[0].name);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), REFUSED);
+	assert_int_equal(audit_count, 1);
+	assert_int_equal(audits[0].stage, STAGE_CONNECT);
+	assert_int_equal(audits[0].reason, REASON_UNPINNED);
+	assert_string_equal(audits[0].name.text, "one.example");
+	assert_int_equal(gate.counters[COUNTER_REFUSED], 1);
+	/* The next attempt is asked again. */
+	engine.connect.outcome = OUTCOME_ALLOW;
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 7777, .flags = PACKET_SYN)), WATCHED);
+}
+
+static void test_audit_mode_lets_pass(void **state)
+{
+	(void)state;
+	engine.connect = denied;
+	engine.audit_mode = true;
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), WATCHED);
+	assert_int_equal(audit_count, 1);
+	assert_int_equal(audits[0].enforced, 0);
+}
+
+static void test_unread_destination(void **state)
+{
+	(void)state;
+	engine.reads = false;
+	gate.log_allowed = true;
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), ALLOWED);
+	/* Queued before the connection had its mark. */
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = "SSH-2.0-x")), ALLOWED);
+	assert_int_equal(engine.requests, 0);
+	assert_int_equal(audit_count, 1);
+	assert_int_equal(audits[0].outcome, OUTCOME_ALLOW);
+}
+
+static void test_ungoverned(void **state)
+{
+	(void)state;
+	engine.connect = denied;
+	engine.ignores = true;
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), ALLOWED);
+	assert_int_equal(ending_of(SEND(.protocol = IPPROTO_UDP, .text = "x")), ALLOWED);
+	assert_int_equal(ending_of(SEND(.sequence = 9, .text = "x", .port = 9)), ALLOWED);
+	assert_int_equal(engine.connects, 0);
+}
+
+static void test_datagrams(void **state)
+{
+	(void)state;
+	assert_int_equal(ending_of(SEND(.protocol = IPPROTO_UDP, .text = "x")), ALLOWED);
+	engine.connect = (struct verdict){
+		.outcome = OUTCOME_DENY, .reason = REASON_PROTOCOL, .enforced = true};
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(ending_of(SEND(.protocol = IPPROTO_UDP, .text = "x")), REFUSED);
+	assert_int_equal(audit_count, 1);
+	assert_int_equal(audits[0].port, 443);
+	assert_int_equal(audits[0].protocol, IPPROTO_UDP);
+	assert_int_equal(ending_of(SEND(.protocol = IPPROTO_ICMP)), REFUSED);
+	assert_int_equal(audit_count, 2);
+	/* Another reason is another line; and an answer may change. */
+	engine.connect.reason = REASON_METADATA;
+	assert_int_equal(ending_of(SEND(.protocol = IPPROTO_UDP, .text = "x")), REFUSED);
+	assert_int_equal(audit_count, 3);
+	engine.connect.outcome = OUTCOME_ALLOW;
+	assert_int_equal(ending_of(SEND(.protocol = IPPROTO_UDP, .text = "x")), ALLOWED);
+	assert_int_equal(flow_counts().in_state[FLOW_REFUSED], 1); /* the ping */
+}
+
+static void test_unreadable(void **state)
+{
+	(void)state;
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = "GET", .cut = true)), REFUSED);
+	assert_int_equal(audits[0].reason, REASON_MALFORMED);
+	assert_string_equal(audits[0].detail, "truncated packet");
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = "G", .fragment = true)),
+			 REFUSED);
+	assert_string_equal(audits[1].detail, "fragment");
+	engine.audit_mode = true;
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = "G", .fragment = true)),
+			 ALLOWED);
+	assert_int_equal(audits[2].enforced, 0);
+}
+
+static void test_unknown_flow(void **state)
+{
+	(void)state;
+	/* After a restart: bare acknowledgments of a watched connection pass, octets do not. */
+	assert_int_equal(ending_of(SEND(.sequence = 5, .mark = WATCHED_MARK)), WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = 5)), REFUSED); /* not even watched */
+	assert_int_equal(audit_count, 1);
+	assert_int_equal(audits[0].reason, REASON_POLICY_ERROR);
+	assert_int_equal(
+		ending_of(SEND(.sequence = 5, .mark = WATCHED_MARK, .text = "x", .port = 2)),
+		REFUSED);
+	assert_int_equal(
+		ending_of(SEND(.sequence = 6, .mark = WATCHED_MARK, .text = "x", .port = 2)),
+		REFUSED);
+	assert_int_equal(audit_count, 2);
+	/* A SYN of a connection that the kernel knows and we do not. */
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN, .port = 3,
+					.mark = WATCHED_MARK)),
+			 REFUSED);
+	/* SYN+ACK opens nothing. */
+	assert_int_equal(
+		ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN | PACKET_ACK, .port = 4)),
+		REFUSED);
+}
+
+static void test_other_beginning(void **state)
+{
+	(void)state;
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	/* Both queued before the mark was there: the kernel keeps the first, and so do we. */
+	assert_int_equal(ending_of(SEND(.sequence = 5000, .flags = PACKET_SYN)), DROPPED);
+	now += SYN_SETTLE_MS;
+	/* The connection lives: another beginning would have us read another stream. */
+	assert_int_equal(
+		ending_of(SEND(.sequence = 5000, .flags = PACKET_SYN, .mark = WATCHED_MARK)),
+		REFUSED);
+	assert_int_equal(flow_counts().in_state[FLOW_OPENED], 1);
+	/* The kernel says it is new. */
+	assert_int_equal(ending_of(SEND(.sequence = 5000, .flags = PACKET_SYN)), WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = 5001,
+					.text = "GET / HTTP/1.1\r\nHost: good.example\r\n\r\n")),
+			 WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = "GET")), DROPPED);
+}
+
+static void test_reset(void **state)
+{
+	(void)state;
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	uint32_t held = SEND(.sequence = ISN + 1, .text = "GET / HTTP/1.1\r\n");
+	assert_int_equal(ending_of(held), HELD);
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 17, .flags = PACKET_RST)), WATCHED);
+	assert_int_equal(ending_of(held), DROPPED);
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 17, .text = "Host: a.example\r\n\r\n")),
+			 REFUSED);
+	/* The server may have ignored it: nothing begins anew until the kernel says so and time has
+	 * passed. */
+	assert_int_equal(ending_of(SEND(.sequence = 9000, .flags = PACKET_SYN)), DROPPED);
+	assert_int_equal(
+		ending_of(SEND(.sequence = 9000, .flags = PACKET_SYN, .mark = WATCHED_MARK)),
+		REFUSED);
+	now += SYN_SETTLE_MS;
+	assert_int_equal(ending_of(SEND(.sequence = 9000, .flags = PACKET_SYN)), WATCHED);
+	/* Octets in a RST. */
+	assert_int_equal(ending_of(SEND(.sequence = 9001, .flags = PACKET_RST, .text = "GET /")),
+			 DROPPED);
+	assert_int_equal(flow_counts().in_state[FLOW_OPENED], 1);
+}
+
+static void test_origin(void **state)
+{
+	(void)state;
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	assert_true(engine.origin.own);
+	assert_string_equal(engine.origin_interface, "-");
+	SEND(.sequence = ISN, .flags = PACKET_SYN, .interface = 1);
+	assert_true(engine.origin.own);
+	SEND(.sequence = ISN, .flags = PACKET_SYN, .interface = 7);
+	assert_false(engine.origin.own);
+	assert_string_equal(engine.origin_interface, "tap0");
+	/* An interface that is gone is not this host. */
+	SEND(.sequence = ISN, .flags = PACKET_SYN, .interface = 8);
+	assert_false(engine.origin.own);
+	assert_int_equal(engine.connects, 4); /* four flows: the interface is part of the key */
+	SEND(.sequence = ISN, .flags = PACKET_SYN, .ipv6 = true);
+	assert_int_equal(engine.origin.source.family, ADDRESS_IPV6);
+}
+
+static void test_reload(void **state)
+{
+	(void)state;
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	uint32_t held = SEND(.sequence = ISN + 1, .text = "GET / HTTP/1.1\r\n");
+	gate.generation = 2;
+	engine.connect = denied;
+	uint32_t next = SEND(.sequence = ISN + 17, .text = "Host: good.example\r\n\r\n");
+	assert_int_equal(ending_of(held), REFUSED);
+	assert_int_equal(ending_of(next), REFUSED);
+	assert_int_equal(audit_count, 1);
+	assert_int_equal(engine.requests, 0);
+
+	/* Allowed by the new policy as well: asked once, then read on. */
+	engine.connect.outcome = OUTCOME_ALLOW;
+	SEND(.sequence = ISN, .flags = PACKET_SYN, .port = 2);
+	gate.generation = 3;
+	engine.connects = 0;
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .port = 2,
+					.text = "GET / HTTP/1.1\r\nHost: good.example\r\n\r\n")),
+			 WATCHED);
+	SEND(.sequence = ISN + 39, .port = 2,
+	     .text = "GET / HTTP/1.1\r\nHost: good.example\r\n\r\n");
+	assert_int_equal(engine.connects, 1);
+}
+
+static void test_full_table(void **state)
+{
+	static const struct client_key client = {{0}};
+
+	(void)state;
+	for (uint32_t i = 0; i < FLOWS_MAX; i++) {
+		struct flow_key key = {.interface = i, .family = ADDRESS_IPV6};
+		struct client_key other = client;
+		memcpy(other.bytes, &i, sizeof(i));
+		assert_int_equal(
+			flow_enter(flow_add(&key, &other, now, gate.sink), FLOW_READING, now), 0);
+	}
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), DROPPED);
+	assert_int_equal(gate.counters[COUNTER_OVERFLOW], 1);
+	engine.connect = denied;
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), REFUSED);
+}
+
+static void test_next_expiry(void **state)
+{
+	(void)state;
+	assert_int_equal(judge_next_expiry(now), -1);
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	assert_int_equal(judge_next_expiry(now), 1000);
+	SEND(.sequence = ISN + 1, .text = "GET");
+	now += HEAD_TIMEOUT_MS - 10;
+	assert_int_equal(judge_next_expiry(now), 10);
+	now += 20;
+	assert_int_equal(judge_next_expiry(now), 0);
+	judge_expire(&gate, now);
+	assert_int_equal(judge_next_expiry(now), 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_syn_allowed, fixture_reset),
+		cmocka_unit_test_setup(test_syn_refused, fixture_reset),
+		cmocka_unit_test_setup(test_audit_mode_lets_pass, fixture_reset),
+		cmocka_unit_test_setup(test_unread_destination, fixture_reset),
+		cmocka_unit_test_setup(test_ungoverned, fixture_reset),
+		cmocka_unit_test_setup(test_datagrams, fixture_reset),
+		cmocka_unit_test_setup(test_unreadable, fixture_reset),
+		cmocka_unit_test_setup(test_unknown_flow, fixture_reset),
+		cmocka_unit_test_setup(test_other_beginning, fixture_reset),
+		cmocka_unit_test_setup(test_reset, fixture_reset),
+		cmocka_unit_test_setup(test_origin, fixture_reset),
+		cmocka_unit_test_setup(test_reload, fixture_reset),
+		cmocka_unit_test_setup(test_full_table, fixture_reset),
+		cmocka_unit_test_setup(test_next_expiry, fixture_reset),
+	};
+	return cmocka_run_group_tests_name("judge", tests, NULL, NULL);
+}
