@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "nfq/queue.h"
+
+/*
+ * Theory. One netlink socket carries packets in and verdicts out. Packets are received in batches
+ * by recvmmsg(), each message with one packet; a verdict is a message of its own (a batch verdict
+ * would cover all lower ids, held ones too), and the messages of one batch go out in one send: the
+ * kernel reads them one after the other. A verdict that the kernel has no packet for any more is
+ * answered with an error message, which is read with the packets and counted by nobody: the packet
+ * went with its interface.
+ *
+ * NFQA_CFG_F_FAIL_OPEN is never set: what does not fit is dropped.
+ */
+
+/* Before the kernel's headers, which then leave out what it defines. */
+#include <netinet/in.h>
+
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nfnetlink_queue.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <libmnl/libmnl.h>
+/* Behind its own header of constants. */
+#include <libnetfilter_queue/libnetfilter_queue.h>
+
+#include "nfq/limits.h"
+
+/* A whole packet and its attributes: headers, uid, gid, marks, interfaces, time, hardware address.
+ */
+#define MESSAGE_SIZE  (QUEUE_COPY + 1u + 1024u)
+#define MESSAGE_COUNT 16u
+
+/* Verdicts that are collected before they are sent; 44 octets each. */
+#define VERDICTS_SIZE 32768u
+#define VERDICT_ROOM  128u
+
+static struct mnl_socket *netlink;
+static uint16_t queue_number;
+static uint32_t mask;
+
+static uint8_t messages[MESSAGE_COUNT][MESSAGE_SIZE];
+static char verdicts[VERDICTS_SIZE];
+static size_t verdicts_used;
+static int verdict_error;
+
+static struct interface {
+	uint32_t index; /* 0: unused */
+	uint64_t read;  /* when `name` was */
+	char name[IF_NAMESIZE];
+} interfaces[INTERFACES_MAX];
+
+/* Sends a configuration message and waits for the kernel's answer. */
+static int configure(struct nlmsghdr *header)
+{
+	uint8_t answer[8192];
+	unsigned portid = mnl_socket_get_portid(netlink);
+	int run;
+
+	header->nlmsg_flags |= NLM_F_ACK;
+	if (mnl_socket_sendto(netlink, header, header->nlmsg_len) < 0)
+		return -errno;
+	do {
+		/* A packet that came first is passed over; its sender repeats it. */
+		ssize_t received = mnl_socket_recvfrom(netlink, answer, sizeof(answer));
+		if (received < 0 && errno != ENOSPC)
+			return -errno;
+		run = received < 0 ? MNL_CB_OK
+				   : mnl_cb_run(answer, (size_t)received, 0, portid, NULL, NULL);
+	} while (run > MNL_CB_STOP);
+	/* For an error message mnl_cb_run() gives -1 and the kernel's errno. */
+	return run < 0 ? -errno : 0;
+}
+
+static int configure_queue(void)
+{
+	char buffer[512];
+	struct nlmsghdr *header;
+	uint32_t flags = NFQA_CFG_F_GSO | NFQA_CFG_F_UID_GID;
+	int error;
+
+	header = nfq_nlmsg_put(buffer, NFQNL_MSG_CONFIG, queue_number);
+	nfq_nlmsg_cfg_put_cmd(header, AF_UNSPEC, NFQNL_CFG_CMD_BIND);
+	error = configure(header);
+	if (error < 0)
+		return error;
+	header = nfq_nlmsg_put(buffer, NFQNL_MSG_CONFIG, queue_number);
+	nfq_nlmsg_cfg_put_params(header, NFQNL_COPY_PACKET, QUEUE_COPY);
+	mnl_attr_put_u32(header, NFQA_CFG_FLAGS, htonl(flags));
+	mnl_attr_put_u32(header, NFQA_CFG_MASK, htonl(flags | NFQA_CFG_F_FAIL_OPEN));
+	nfq_nlmsg_cfg_put_qmaxlen(header, QUEUE_LENGTH);
+	return configure(header);
+}
+
+static const char *text_of(int error)
+{
+	switch (error) {
+	case -EBUSY:
+		return "another program has it";
+	case -EPERM:
+	case -EACCES:
+		return "CAP_NET_ADMIN is missing";
+	case -EPROTONOSUPPORT:
+	case -EINVAL:
+	case -EOPNOTSUPP:
+		return "the kernel has no NFQUEUE (nfnetlink_queue)";
+	default:
+		return strerror(-error);
+	}
+}
+
+int queue_open(uint16_t number, uint32_t mark_mask, char *problem, size_t size)
+{
+	int bytes = QUEUE_RECEIVE_BUFFER;
+	int error;
+
+	queue_number = number;
+	mask = mark_mask;
+	netlink = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
+	if (netlink == NULL || mnl_socket_bind(netlink, 0, MNL_SOCKET_AUTOPID) < 0) {
+		error = -errno;
+		snprintf(problem, size, "queue %u: %s", number, text_of(error));
+		return error;
+	}
+	/* Outside the first user namespace only the bounded form is granted. */
+	if (setsockopt(queue_fd(), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
+		setsockopt(queue_fd(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	error = configure_queue();
+	if (error < 0)
+		snprintf(problem, size, "queue %u: %s", number, text_of(error));
+	return error;
+}
+
+int queue_fd(void)
+{
+	return mnl_socket_get_fd(netlink);
+}
+
+struct receiver {
+	void (*take)(void *context, const struct arrival *arrival);
+	void *context;
+	unsigned packets;
+};
+
+static int packet_callback(const struct nlmsghdr *header, void *data)
+{
+	struct receiver *receiver = data;
+	struct nlattr *attributes[NFQA_MAX + 1] = {NULL};
+	struct arrival arrival = {.whole = true};
+
+	if (nfq_nlmsg_parse(header, attributes) < 0 || attributes[NFQA_PACKET_HDR] == NULL)
+		return MNL_CB_OK;
+	const struct nfqnl_msg_packet_hdr *packet =
+		mnl_attr_get_payload(attributes[NFQA_PACKET_HDR]);
+
+	arrival.id = ntohl(packet->packet_id);
+	if (attributes[NFQA_PAYLOAD] != NULL) {
+		arrival.bytes = mnl_attr_get_payload(attributes[NFQA_PAYLOAD]);
+		arrival.length = mnl_attr_get_payload_len(attributes[NFQA_PAYLOAD]);
+	}
+	if (attributes[NFQA_CAP_LEN] != NULL)
+		arrival.whole = ntohl(mnl_attr_get_u32(attributes[NFQA_CAP_LEN])) <= arrival.length;
+	if (attributes[NFQA_MARK] != NULL)
+		arrival.mark = ntohl(mnl_attr_get_u32(attributes[NFQA_MARK]));
+	if (attributes[NFQA_IFINDEX_INDEV] != NULL)
+		arrival.interface = ntohl(mnl_attr_get_u32(attributes[NFQA_IFINDEX_INDEV]));
+	if (attributes[NFQA_UID] != NULL) {
+		arrival.uid_known = true;
+		arrival.uid = ntohl(mnl_attr_get_u32(attributes[NFQA_UID]));
+	}
+	arrival.mark_state = mark_state(mask, arrival.mark);
+	receiver->packets++;
+	receiver->take(receiver->context, &arrival);
+	return MNL_CB_OK;
+}
+
+int queue_receive(void (*take)(void *context, const struct arrival *arrival), void *context)
+{
+	struct mmsghdr batch[MESSAGE_COUNT];
+	struct iovec parts[MESSAGE_COUNT];
+	struct sockaddr_nl senders[MESSAGE_COUNT];
+	struct receiver receiver = {.take = take, .context = context};
+
+	for (unsigned i = 0; i < MESSAGE_COUNT; i++) {
+		parts[i] = (struct iovec){.iov_base = messages[i], .iov_len = MESSAGE_SIZE};
+		batch[i] = (struct mmsghdr){.msg_hdr = {.msg_name = &senders[i],
+							.msg_namelen = sizeof(senders[i]),
+							.msg_iov = &parts[i],
+							.msg_iovlen = 1}};
+	}
+	int received = recvmmsg(queue_fd(), batch, MESSAGE_COUNT, MSG_DONTWAIT, NULL);
+	if (received < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < received; i++) {
+		/* Only the kernel, port 0, is listened to. */
+		if (batch[i].msg_hdr.msg_namelen != sizeof(senders[i]) || senders[i].nl_pid != 0 ||
+		    (batch[i].msg_hdr.msg_flags & MSG_TRUNC) != 0)
+			continue;
+		mnl_cb_run(messages[i], batch[i].msg_len, 0, mnl_socket_get_portid(netlink),
+			   packet_callback, &receiver);
+	}
+	return (int)receiver.packets;
+}
+
+void queue_verdict(uint32_t id, enum sink_action action, uint32_t mark_before,
+		   enum mark_state state)
+{
+	if (verdicts_used + VERDICT_ROOM > sizeof(verdicts)) {
+		int error = queue_flush();
+		if (error < 0)
+			verdict_error = error;
+	}
+	struct nlmsghdr *header =
+		nfq_nlmsg_put(verdicts + verdicts_used, NFQNL_MSG_VERDICT, queue_number);
+
+	nfq_nlmsg_verdict_put(header, (int)id, action == SINK_ACCEPT ? NF_ACCEPT : NF_DROP);
+	if (action == SINK_ACCEPT)
+		nfq_nlmsg_verdict_put_mark(header, mark_with(mark_before, mask, state));
+	verdicts_used += MNL_ALIGN(header->nlmsg_len);
+}
+
+int queue_flush(void)
+{
+	int error = verdict_error;
+
+	if (verdicts_used > 0 && mnl_socket_sendto(netlink, verdicts, verdicts_used) < 0)
+		error = -errno;
+	verdicts_used = 0;
+	verdict_error = 0;
+	return error;
+}
+
+const char *queue_interface_name(uint32_t index, uint64_t now)
+{
+	struct interface *interface = &interfaces[index % INTERFACES_MAX];
+	struct ifreq request = {.ifr_ifindex = (int)index};
+
+	if (interface->index == index && now - interface->read < INTERFACE_REMEMBERED_MS)
+		return interface->name;
+	if (ioctl(queue_fd(), SIOCGIFNAME, &request) < 0)
+		return NULL;
+	interface->index = index;
+	interface->read = now;
+	memcpy(interface->name, request.ifr_name, sizeof(interface->name));
+	interface->name[sizeof(interface->name) - 1] = '\0';
+	return interface->name;
+}
