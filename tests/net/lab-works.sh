@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The lab itself: its servers answer, and each of its checks can fail. Without Pinfold.
+# The lab itself: its servers answer, and each of its checks can fail. No Pinfold is needed.
 . "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
 lab_start
 
@@ -61,6 +61,15 @@ no_audit() { scenario x; check 'reason' lab_audited metadata; }
 slow() { scenario x; check 'slow' quickly sleep 1.6; }
 unexpected() { scenario x; check_not 'works' true; }
 
+# A Pinfold that lets everything through, and one that does not work at all, are found out by every twin run.
+printf '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done; shift; exec "$@"\n' >"$lab/open-pinfold"
+printf '#!/bin/sh\nexit 2\n' >"$lab/dead-pinfold"
+chmod +x "$lab/open-pinfold" "$lab/dead-pinfold"
+open_twin() { scenario x "$LAB_META"; PINFOLD=$lab/open-pinfold twin "$LAB_META" secret-credentials metadata fetch "http://$LAB_META/"; }
+open_bytes() { scenario x "$LAB_META"; PINFOLD=$lab/open-pinfold twin_bytes "$LAB_META" secret-credentials metadata fetch "http://$LAB_META/"; }
+dead_twin() { scenario x "$LAB_META"; PINFOLD=$lab/dead-pinfold twin "$LAB_META" secret-credentials metadata fetch "http://$LAB_META/"; }
+dead_attack() { scenario x "$LAB_META"; PINFOLD=$lab/dead-pinfold twin "$LAB_META" no-such-text metadata fetch "http://$LAB_META/"; }
+
 scenario 'each check of the harness can fail' "$LAB_WEB"
 while read -r name text; do
 	trial "$name"
@@ -82,6 +91,10 @@ done <<-END
 	no_audit reason
 	slow took
 	unexpected succeeded
+	open_twin no packet at the target
+	open_bytes no byte at the target
+	dead_twin reason: audited
+	dead_attack without Pinfold: says
 END
 for name in no_stray forgotten only_connected; do
 	trial "$name"

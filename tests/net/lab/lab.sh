@@ -306,7 +306,7 @@ lab_start() {
 		{http:80,http:8080,https:443,udp:443,udp:9999}:{"$LAB_WEB","$LAB_WEB6","$LAB_SECOND","$LAB_SECOND6"}
 	lab_python meta meta web.py --name secret-credentials \
 		http:80:{"$LAB_META","$LAB_META6","$LAB_META64","$LAB_AZURE","$LAB_ALIBABA"}
-	lab_python lan lan web.py --name private-admin-page http:80:{"$LAB_LAN","$LAB_LAN6"}
+	lab_python lan lan web.py --name private-admin-page {http:80,http:81}:{"$LAB_LAN","$LAB_LAN6"}
 	local name
 	for name in questions auth other web meta lan; do
 		wait_for 10 test -e "$lab/$name.ready" || lab_fatal "$name does not start: $(tail -n 1 "$lab/$name.err")"
@@ -478,17 +478,46 @@ says() {
 	[[ $output == *"$text"* ]] || { printf 'printed %s\n' "$output"; return 1; }
 }
 
-# never TEXT COMMAND…: whatever the command does, it does not print TEXT. For what must not leak.
+# never TEXT COMMAND…: whatever the command does, it does not print TEXT. For what must not leak. Its exit status is kept
+# in `status`.
 never() {
 	local text=$1 output
 	shift
 	output=$("$@" 2>&1)
+	status=$?
 	[[ $output != *"$text"* ]] || { printf 'printed %s\n' "$output"; return 1; }
 }
 
 # audited REASON [TEXT]: an audit line since the last mark has this reason (and this text in it).
 lab_audited() { lab_new audit | grep -E -- "\"reason\": ?\"$1\"" | grep -qF -- "${2:-}"; }
 audited() { wait_for 3 lab_audited "$@" || { lab_new audit | tail -n 3; return 1; }; }
+
+# twin ADDRESS TEXT REASON COMMAND…: without Pinfold the command gets TEXT from ADDRESS; with it, it does not, no packet
+# arrives there, the audit line has the reason, and the client is told instead of left waiting (curl's 28 is a time-out).
+twin() {
+	local address=$1 text=$2 reason=$3
+	shift 3
+	check 'without Pinfold' says "$text" bare "$@"
+	check 'without Pinfold, at the target' served "$address"
+	lab_mark
+	check 'with Pinfold' never "$text" guarded "$@"
+	check 'with Pinfold, in time' test "$status" -ne 28
+	check 'no packet at the target' unreached "$address"
+	check 'reason' audited "$reason"
+}
+
+# twin_bytes: the same, but a connection may be made: not one byte may come with it.
+twin_bytes() {
+	local address=$1 text=$2 reason=$3
+	shift 3
+	check 'without Pinfold' says "$text" bare "$@"
+	check 'without Pinfold, at the target' served "$address"
+	lab_mark
+	check 'with Pinfold' never "$text" guarded "$@"
+	check 'with Pinfold, in time' test "$status" -ne 28
+	check 'no byte at the target' silent "$address"
+	check 'reason' audited "$reason"
+}
 
 # quickly COMMAND…: it ends within a second, however it ends: a refusal is no hang.
 quickly() {
@@ -497,3 +526,39 @@ quickly() {
 	took=$((${EPOCHREALTIME/./} - start))
 	((took < 1500000)) || { printf 'took %d ms\n' $((took / 1000)); return 1; }
 }
+
+# --- the service -------------------------------------------------------------------------------------------------
+
+# daemon_start YAML: `pinfold daemon` in the host with this configuration, in place of the plain resolver.
+daemon_start() {
+	lab_stop_unbound
+	{
+		cat <<-END
+			log: {file: $lab/audit.log}
+			control: {socket: $lab/control.sock}
+		END
+		printf '%s\n' "$1"
+	} >"$lab/daemon.yaml"
+	in_host_background "$lab/daemon.err" "$PINFOLD" daemon -c "$lab/daemon.yaml"
+	daemon_pid=$!
+	wait_for 10 daemon_ready || { cat "$lab/daemon.err"; return 1; }
+}
+daemon_ready() { kill -0 "$daemon_pid" && in_host "$PINFOLD" status -c "$lab/daemon.yaml"; }
+
+daemon_stop() {
+	kill "$daemon_pid" 2>/dev/null
+	wait "$daemon_pid"
+	daemon_status=$?
+	lab_unbound
+}
+
+# The PID of the daemon's child of this name.
+daemon_child() { ps -o pid=,args= --ppid "$daemon_pid" | awk -v name="$1" '$2 ~ name { print $1; found = 1 } END { exit !found }'; }
+
+# The resolver's part of a configuration for a daemon in the host.
+lab_resolver_yaml() { # LISTEN CLIENTS
+	printf 'resolver: {listen: [%s], clients: [%s], root_hints: %s, trust_anchor: %s}\n' "$1" "$2" \
+		"$lab/zones/root.hints" "$lab/zones/root.anchor"
+}
+
+as_uid() { in_host setpriv --reuid "$1" --regid "$1" --clear-groups "${@:2}"; }
