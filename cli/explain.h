@@ -50,7 +50,7 @@ struct explain {
 struct explanation {
 	enum stage stage;
 	struct verdict verdict;
-	const char *note; /* more for people, or NULL; not freed */
+	const char *note; /* more for people, or NULL; static */
 };
 
 /* 0, or an exit status after a message on standard error. */
@@ -71,6 +71,12 @@ explain_stage explain_bytes;
  */
 int explain_connection(const struct explain *explain, const struct endpoint *destination,
 		       uint8_t protocol, struct connection *out, struct pin **pins);
+
+/*
+ * policy_request() with what its caller has to find: the shape of a secret in the target. 0 or an
+ * exit status.
+ */
+int explain_judge(const struct explain *explain, struct request *request, struct explanation *out);
 
 /* "A", "HTTPS", "TYPE65280"; false when it is none. */
 bool rrtype_parse(const char *text, uint16_t *out);

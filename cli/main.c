@@ -17,6 +17,7 @@
 /* In the order of `pinfold help`. */
 static const struct command *const commands[] = {
 	&command_check,
+	&command_explain,
 	&command_version,
 	&command_help,
 };
