@@ -131,7 +131,7 @@ def explaining():
                             "bücher.example")[0], 3)
     expect("lower-case type", explain("", "resolve", "example.com", "https")[0], 0)
     expect("brackets", explain("", "connect", "[fd00:ec2::254]", "80")[0], 3)
-    expect("port of --to", explain("", "request", "http://a.example.com/", "--to", "[2001:4860::1]:81", "--pinned",
+    expect("port of --to", explain("", "request", "http://a.example.com:82/", "--to", "[2001:4860::1]:81", "--pinned",
                                    "a.example.com")[0], 3)
 
 
