@@ -190,7 +190,7 @@ lab_router_and_host() {
 		mount --bind "$0/resolv.conf" "$1" && mount --bind "$0/hosts" /etc/hosts && : >"$0/host.ready" && exec sleep infinity' \
 		"$lab" "$lab_resolv"
 	lab_host_pid=$!
-	wait_for 5 test -e "$lab/host.ready"
+	wait_for 30 test -e "$lab/host.ready"
 }
 
 # Two machines behind the host, each on an interface of its own, with the host as router and resolver.
@@ -272,7 +272,7 @@ lab_unbound() {
 	cp "$(command -v unbound)" "$lab/plain-resolver"
 	in_host_background "$lab/unbound.log" "$lab/plain-resolver" -d -c "$lab/unbound.conf"
 	lab_unbound_pid=$!
-	wait_for 10 lab_resolves
+	wait_for 30 lab_resolves
 }
 
 lab_stop_unbound() {
@@ -309,9 +309,9 @@ lab_start() {
 	lab_python lan lan web.py --name private-admin-page {http:80,http:81}:{"$LAB_LAN","$LAB_LAN6"}
 	local name
 	for name in questions auth other web meta lan; do
-		wait_for 10 test -e "$lab/$name.ready" || lab_fatal "$name does not start: $(tail -n 1 "$lab/$name.err")"
+		wait_for 30 test -e "$lab/$name.ready" || lab_fatal "$name does not start: $(tail -n 1 "$lab/$name.err")"
 	done
-	wait_for 10 lab_answers "$LAB_ROOT" . && wait_for 10 lab_answers "$LAB_TLD" com && wait_for 10 lab_answers "$LAB_ZONES" harbour.com ||
+	wait_for 30 lab_answers "$LAB_ROOT" . && wait_for 30 lab_answers "$LAB_TLD" com && wait_for 30 lab_answers "$LAB_ZONES" harbour.com ||
 		lab_fatal "NSD does not answer: $(tail -qn 1 "$lab"/nsd-*.log)"
 	lab_unbound || lab_fatal "unbound does not answer: $(tail -n 1 "$lab/unbound.log")"
 	lab_mark
