@@ -14,7 +14,9 @@
 enum packet_error {
 	PACKET_OK = 0,
 	PACKET_TRUNCATED,  /* a header or the length it announces runs past the end */
-	PACKET_BAD_HEADER, /* version, header length, data offset or option out of range */
+	/* Version, header length, data offset or option out of range; or a source route or a routing
+	 * header with segments left, which make the destination another than the one in the header. */
+	PACKET_BAD_HEADER,
 	PACKET_FRAGMENT	   /* a non-first fragment, or a first one without its whole transport header */
 };
 
