@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Denials (and allowed answers, when asked for) as MESSAGE_AUDIT to the parent. Never blocks: what
+ * the parent does not take at once is lost and counted. What a client can cause is limited per
+ * (client, reason): AUDIT_BURST records at once, then AUDIT_PER_SECOND; the next record says how
+ * many were left out.
+ */
+
+#include <stdint.h>
+
+#include "client.h"
+#include "message.h"
+
+#define AUDIT_BURST      20u
+#define AUDIT_PER_SECOND 5u
+
+struct audit;
+
+/* FD is the control socket, borrowed; SEED keys the table. NULL: out of memory. */
+struct audit *audit_new(int fd, const uint8_t seed[16]);
+void audit_free(struct audit *audit);
+
+/*
+ * Sends RECORD for the client KEY; fills in its `suppressed`. NOW is milliseconds of a clock that
+ * does not jump. 0, -EDQUOT when the limit left it out, or the error that lost it.
+ */
+int audit_send(struct audit *audit, const struct client_key *key, struct audit_record *record,
+	       uint64_t now);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Writes the answer to one client: its ID, its question letter by letter, the header bits of RFC
+ * 1035 section 4.1.1 and RFC 4035 section 3.2, its EDNS (RFC 6891) with an Extended DNS Error (RFC
+ * 8914), cut to what the client can take. Pure.
+ *
+ * A reply is begun, gets its records, and is finished; records that do not fit make it truncated:
+ * TC set and no record at all, so that nothing is decided on half an answer.
+ */
+
+#include <ldns/ldns.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "address.h"
+#include "resolver/query.h"
+
+#define REPLY_SIZE_MAX 65535u
+
+/* How long a client may remember a refusal: short, so that a changed policy is soon felt. */
+#define REPLY_REFUSAL_TTL 10u
+
+enum reply_rcode {
+	RCODE_NOERROR = 0,
+	RCODE_FORMERR = 1,
+	RCODE_SERVFAIL = 2,
+	RCODE_NXDOMAIN = 3,
+	RCODE_NOTIMP = 4,
+	RCODE_REFUSED = 5,
+	RCODE_YXDOMAIN = 6,
+	RCODE_BADVERS = 16
+};
+
+enum reply_ede { /* INFO-CODE of RFC 8914 section 5.2; REPLY_EDE_NONE is ours */
+		 EDE_OTHER = 0,
+		 EDE_DNSSEC_BOGUS = 6,
+		 EDE_BLOCKED = 15,
+		 EDE_NO_REACHABLE_AUTHORITY = 22,
+		 REPLY_EDE_NONE = 0x10000
+};
+
+struct reply {
+	const struct query_message *query;
+	uint8_t *bytes; /* REPLY_SIZE_MAX octets of the caller's */
+	size_t length;
+	uint16_t answers, authorities;
+	bool authentic, truncated;
+	enum reply_rcode rcode;
+	enum reply_ede ede;
+	const char *ede_text; /* printable, may be ""; cut to REPLY_EDE_TEXT_MAX */
+};
+#define REPLY_EDE_TEXT_MAX 160u
+
+/* Starts a reply in BYTES, which has room for REPLY_SIZE_MAX. QUERY and BYTES outlive the reply. */
+void reply_begin(struct reply *reply, const struct query_message *query, uint8_t *bytes,
+		 enum reply_rcode rcode);
+
+/* An A or AAAA record, owned by the question's name. */
+void reply_address(struct reply *reply, const struct address *address, uint32_t ttl);
+
+/*
+ * A SOA that says for how long the answer may be remembered (RFC 2308): owned by the question's
+ * name, or for RCODE_NXDOMAIN by its parent, since a name with a SOA would exist.
+ */
+void reply_soa(struct reply *reply, uint32_t ttl);
+
+/* Takes the records of two lists (either may be NULL) with compressed names; call it once, and no
+ * other record function. 0 or -ENOMEM. */
+int reply_records(struct reply *reply, const ldns_rr_list *answer, const ldns_rr_list *authority);
+
+/* Writes header and OPT; LIMIT is what the transport takes. Returns the length of the whole. */
+size_t reply_finish(struct reply *reply, size_t limit);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "resolver/respond.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t clock_ms(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void send_reply(struct respond *respond, const struct query *query, struct reply *reply)
+{
+	size_t limit = path_limit(&query->path);
+
+	if (query->path.protocol == IPPROTO_UDP && query->message.udp_size < limit)
+		limit = query->message.udp_size;
+	if (reply->rcode == RCODE_SERVFAIL)
+		respond_count(respond, COUNTER_SERVFAIL);
+	respond_count(respond, COUNTER_ANSWERS);
+	path_send(&query->path, respond->reply, reply_finish(reply, limit));
+}
+
+void respond_error(struct respond *respond, const struct query *query, enum reply_rcode rcode,
+		   enum reply_ede ede, const char *text)
+{
+	struct reply reply;
+
+	reply_begin(&reply, &query->message, respond->reply, rcode);
+	reply.ede = ede;
+	reply.ede_text = text;
+	send_reply(respond, query, &reply);
+}
+
+void respond_empty(struct respond *respond, const struct query *query, enum local_kind kind)
+{
+	struct reply reply;
+
+	reply_begin(&reply, &query->message, respond->reply,
+		    kind == LOCAL_NXDOMAIN ? RCODE_NXDOMAIN : RCODE_NOERROR);
+	reply_soa(&reply, LOCAL_TTL);
+	send_reply(respond, query, &reply);
+}
+
+/* A refusal looks the same for every type, and never has an address in it. */
+static void refuse(struct respond *respond, const struct query *query, enum reason reason)
+{
+	uint8_t form = respond->policy->settings.resolver.refusal;
+	struct reply reply;
+
+	respond_count(respond, COUNTER_REFUSED_ANSWERS);
+	reply_begin(&reply, &query->message, respond->reply,
+		    form == REFUSAL_REFUSED  ? RCODE_REFUSED
+		    : form == REFUSAL_NODATA ? RCODE_NOERROR
+					     : RCODE_NXDOMAIN);
+	if (form != REFUSAL_REFUSED)
+		reply_soa(&reply, REPLY_REFUSAL_TTL);
+	reply.ede = EDE_BLOCKED;
+	reply.ede_text = reason_text(reason);
+	send_reply(respond, query, &reply);
+}
+
+/* A name that no struct name can hold, as escaped text. */
+static void describe_name(const struct query *query, struct audit_record *record)
+{
+	char text[QUERY_TEXT_SIZE];
+
+	query_text(&query->message, text);
+	snprintf(record->detail, sizeof(record->detail), "name %.*s",
+		 (int)(sizeof(record->detail) - sizeof("name ")), text);
+}
+
+static void add_addresses(struct audit_record *record, const struct address *addresses,
+			  size_t count)
+{
+	for (size_t i = 0; i < count && record->address_count < AUDIT_ADDRESSES_MAX; i++)
+		record->addresses[record->address_count++] = addresses[i];
+}
+
+static void audit(struct respond *respond, const struct query *query, enum stage stage,
+		  const struct verdict *verdict, const struct answer *answer)
+{
+	char text[ADDRESS_TEXT_SIZE];
+	struct audit_record record = {
+		.time_ms = clock_ms(CLOCK_REALTIME),
+		.stage = stage,
+		.outcome = verdict->outcome,
+		.reason = verdict->reason,
+		.rule = verdict->rule,
+		.qtype = query->message.type,
+		.protocol = query->path.protocol,
+		.enforced = verdict->enforced,
+		.name_present = query->message.name_error == NAME_OK,
+	};
+	const char *client = query->match.name;
+
+	if (client == NULL || client[0] == '\0')
+		client = address_format(&query->origin.source, text);
+	snprintf(record.client, sizeof(record.client), "%s", client);
+	if (record.name_present)
+		record.name = query->message.name;
+	else
+		describe_name(query, &record);
+	if (answer != NULL) {
+		add_addresses(&record, answer->addresses, answer->address_count);
+		add_addresses(&record, answer->hints, answer->hint_count);
+	}
+	int error =
+		audit_send(respond->audit, &query->match.key, &record, clock_ms(CLOCK_BOOTTIME));
+	if (error != 0 && error != -EDQUOT)
+		respond_count(respond, COUNTER_AUDIT_LOST);
+}
+
+/* Reports a verdict; true when the query goes on. */
+static bool settle(struct respond *respond, const struct query *query, enum stage stage,
+		   const struct verdict *verdict, const struct answer *answer)
+{
+	if (verdict->outcome == OUTCOME_ALLOW) {
+		if (stage == STAGE_ANSWER && respond->policy->settings.log_allowed)
+			audit(respond, query, stage, verdict, answer);
+		return true;
+	}
+	respond->status.by_reason[verdict->reason]++;
+	audit(respond, query, stage, verdict, answer);
+	if (!verdict_refuses(verdict))
+		return true;
+	refuse(respond, query, verdict->reason);
+	return false;
+}
+
+static struct subject subject_of(const struct query *query)
+{
+	return (struct subject){.policy = query->match.policy, .root = query->match.root};
+}
+
+bool respond_permits(struct respond *respond, const struct query *query)
+{
+	const struct subject subject = subject_of(query);
+	const struct question question = {.name = &query->message.name,
+					  .name_error = query->message.name_error,
+					  .type = query->message.type};
+
+	if (!query->match.governed)
+		return true;
+	struct verdict verdict = policy_resolve(respond->policy->image, &subject, &question);
+	return settle(respond, query, STAGE_RESOLVE, &verdict, NULL);
+}
+
+static bool judge(struct respond *respond, const struct query *query, const struct answer *answer)
+{
+	const struct subject subject = subject_of(query);
+
+	if (!query->match.governed)
+		return true;
+	struct verdict verdict = policy_answer(respond->policy->image, &subject, answer);
+	return settle(respond, query, STAGE_ANSWER, &verdict, answer);
+}
+
+/*
+ * Pins what the answer hands out, for the name that was asked. An answer without its pins must not
+ * leave: the client would run into refusals. A client that nobody governs needs none, and pins of
+ * its unjudged answers would serve others who share its key.
+ */
+static bool pin(struct respond *respond, const struct query *query, const struct judge_pin *pins,
+		size_t count)
+{
+	const struct resolver_settings *settings = &respond->policy->settings.resolver;
+	uint64_t now = clock_ms(CLOCK_BOOTTIME);
+
+	if (!query->match.governed || query->message.name_error != NAME_OK)
+		return true;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t seconds = pins[i].ttl < settings->pin_min_seconds
+					   ? settings->pin_min_seconds
+					   : pins[i].ttl;
+		uint64_t expiry = now + (seconds + settings->pin_grace_seconds) * 1000;
+		if (pins_put(respond->pins, &query->match.key, &query->message.name,
+			     &pins[i].address, expiry, now) != 0) {
+			respond_count(respond, COUNTER_PINS_FAILED);
+			respond_error(respond, query, RCODE_SERVFAIL, EDE_OTHER,
+				      "the pin table is full");
+			return false;
+		}
+	}
+	return true;
+}
+
+void respond_local(struct respond *respond, const struct query *query,
+		   const struct local_answer *local)
+{
+	const struct answer answer = {.name = &query->message.name,
+				      .addresses = local->addresses,
+				      .address_count = local->count,
+				      .from_static = local->from_static};
+	struct judge_pin pins[LOCAL_ADDRESSES_MAX];
+	struct reply reply;
+
+	for (size_t i = 0; i < local->count; i++)
+		pins[i] = (struct judge_pin){.address = local->addresses[i], .ttl = LOCAL_TTL};
+	if (!judge(respond, query, &answer) || !pin(respond, query, pins, local->count))
+		return;
+	reply_begin(&reply, &query->message, respond->reply, RCODE_NOERROR);
+	for (size_t i = 0; i < local->count; i++)
+		reply_address(&reply, &local->addresses[i], LOCAL_TTL);
+	if (local->count == 0)
+		reply_soa(&reply, LOCAL_TTL);
+	send_reply(respond, query, &reply);
+}
+
+void respond_failed(struct respond *respond, const struct query *query,
+		    const struct recursion_result *result)
+{
+	if (result == NULL)
+		respond_error(respond, query, RCODE_SERVFAIL, EDE_NO_REACHABLE_AUTHORITY,
+			      "no answer in time");
+	else if (result->bogus)
+		respond_error(respond, query, RCODE_SERVFAIL, EDE_DNSSEC_BOGUS,
+			      result->why_bogus == NULL ? "" : result->why_bogus);
+	else
+		respond_error(respond, query, RCODE_SERVFAIL, REPLY_EDE_NONE, "");
+}
+
+static void send_records(struct respond *respond, const struct query *query,
+			 const struct judge_answer *answer, bool authentic)
+{
+	const struct query_message *message = &query->message;
+	ldns_rr_list *records = judge_answer_section(answer, message->type, message->dnssec_ok);
+	ldns_rr_list *authority = judge_authority_section(answer, message->dnssec_ok);
+	struct reply reply;
+
+	reply_begin(&reply, message, respond->reply, (enum reply_rcode)answer->rcode);
+	reply.authentic = authentic && (message->dnssec_ok || message->authentic_data);
+	if (records != NULL && authority != NULL && reply_records(&reply, records, authority) == 0)
+		send_reply(respond, query, &reply);
+	else
+		respond_error(respond, query, RCODE_SERVFAIL, EDE_OTHER, "out of memory");
+	ldns_rr_list_free(records);
+	ldns_rr_list_free(authority);
+}
+
+void respond_answer(struct respond *respond, const struct query *query,
+		    const struct judge_answer *answer, bool secure)
+{
+	/* A name that is not canonical gets this far in audit mode: it is judged as its parent. */
+	const struct name name = query->message.name_error == NAME_OK
+					 ? query->message.name
+					 : query_canonical_end(&query->message);
+	const struct answer judged = {.name = &name,
+				      .addresses = answer->addresses,
+				      .address_count = answer->address_count,
+				      .hints = answer->hints,
+				      .hint_count = answer->hint_count,
+				      .targets = answer->targets,
+				      .target_count = answer->target_count,
+				      .malformed = answer->malformed};
+
+	if (!judge(respond, query, &judged))
+		return;
+	if (answer->packet == NULL ||
+	    (answer->rcode != RCODE_NOERROR && answer->rcode != RCODE_NXDOMAIN &&
+	     answer->rcode != RCODE_YXDOMAIN)) {
+		respond_error(respond, query, RCODE_SERVFAIL, REPLY_EDE_NONE, "");
+		return;
+	}
+	if (pin(respond, query, answer->pins, answer->pin_count))
+		send_records(respond, query, answer, secure);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The second half of the query path: judge -> pin -> reply, and the denials on the way.
+ */
+
+#include <stdint.h>
+
+#include "message.h"
+#include "pins.h"
+#include "resolver/audit.h"
+#include "resolver/judge.h"
+#include "resolver/local.h"
+#include "resolver/lookups.h"
+#include "resolver/reply.h"
+#include "resolver/serve.h"
+
+/* What a response needs of the service; `policy` changes at a reload. */
+struct respond {
+	const struct serve_policy *policy;
+	struct pins_writer *pins;
+	struct audit *audit;
+	struct message_status status;
+	uint8_t reply[REPLY_SIZE_MAX];
+};
+
+static inline void respond_count(struct respond *respond, enum counter counter)
+{
+	respond->status.counters[counter]++;
+}
+
+void respond_error(struct respond *respond, const struct query *query, enum reply_rcode rcode,
+		   enum reply_ede ede, const char *text);
+
+/* NXDOMAIN or NODATA of an empty zone of ours. */
+void respond_empty(struct respond *respond, const struct query *query, enum local_kind kind);
+
+/*
+ * Judges the question. True: go on. False: it was refused, with reply and audit record; or the
+ * verdict is a denial that is only reported, then the record is sent and it is true.
+ */
+bool respond_permits(struct respond *respond, const struct query *query);
+
+/* The answer of localhost and static names. */
+void respond_local(struct respond *respond, const struct query *query,
+		   const struct local_answer *local);
+
+/* There is no answer to give: RESULT is bogus, failed, or NULL for none in time. */
+void respond_failed(struct respond *respond, const struct query *query,
+		    const struct recursion_result *result);
+
+/* The answer of the recursion. SECURE: validated. */
+void respond_answer(struct respond *respond, const struct query *query,
+		    const struct judge_answer *answer, bool secure);
