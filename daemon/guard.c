@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/guard.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/report.h"
+#include "filter/apply.h"
+
+int guard_install(struct guard *guard, const struct ruleset *ruleset, uint64_t now, char *problem,
+		  size_t size)
+{
+	int error = filter_install(ruleset, FILTER_AUTO, problem, size);
+
+	if (error != 0)
+		return error;
+	guard->ruleset = *ruleset;
+	guard->installed = true;
+	guard->next = now + GUARD_CHECK_MS;
+	return 0;
+}
+
+void guard_tick(struct guard *guard, uint64_t now)
+{
+	char problem[256];
+
+	if (!guard->installed || now < guard->next)
+		return;
+	guard->checks++;
+	guard->next = now + GUARD_CHECK_MS;
+	if (filter_verify(&guard->ruleset, FILTER_AUTO, guard->problem, sizeof(guard->problem)) ==
+	    0) {
+		guard->problem[0] = '\0';
+		return;
+	}
+	if (filter_install(&guard->ruleset, FILTER_AUTO, problem, sizeof(problem)) == 0) {
+		guard->repairs++;
+		report("repaired the packet-filter rules: %s", guard->problem);
+		guard->problem[0] = '\0';
+		return;
+	}
+	guard->failures++;
+	if (guard->warned == 0 || now - guard->warned >= GUARD_WARNING_MS) {
+		guard->warned = now;
+		report("cannot repair the packet-filter rules (%s): %s", guard->problem, problem);
+	}
+}
+
+void guard_remove(struct guard *guard)
+{
+	char problem[256];
+
+	if (!guard->installed)
+		return;
+	if (filter_remove(&guard->ruleset, FILTER_AUTO, problem, sizeof(problem)) != 0)
+		report("cannot remove the packet-filter rules: %s", problem);
+	guard->installed = false;
+}
