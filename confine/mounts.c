@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * What changes, and why:
+ *
+ *   /proc                     of the new PID namespace: host processes are out of sight and reach
+ *   /proc/sys, sysrq-trigger, …, /sys   read-only: their files obey uid 0 of the host without
+ * asking for a capability; one of them (core_pattern) runs programs outside /run/pinfold empty but
+ * for our two files: the control sockets are not COMMAND's /run/systemd/resolve, /run/nscd,
+ * /run/avahi-daemon empty: NSS modules would ask the host's resolver through them /etc/resolv.conf
+ * names our resolver /etc/hosts                localhost and this machine alone; names from the
+ * host's file would be name_mismatch, since nobody pins them
+ */
+
+#include "confine/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OURS "/run/pinfold"
+
+static const char *const hidden[] = {"/run/systemd/resolve", "/run/nscd", "/run/avahi-daemon"};
+
+static const char *const read_only[] = {
+	"/proc/sys", "/proc/sysrq-trigger", "/proc/irq",  "/proc/bus",
+	"/proc/fs",  "/proc/acpi",          "/proc/scsi",
+};
+
+static int fail(char *problem, size_t size, const char *what, const char *path)
+{
+	int error = -errno;
+
+	snprintf(problem, size, "cannot %s %s: %s", what, path, strerror(-error));
+	return error;
+}
+
+static int set_read_only(const char *path, char *problem, size_t size)
+{
+	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};
+
+	if (mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &attributes, sizeof(attributes)) < 0)
+		return fail(problem, size, "write-protect", path);
+	return 0;
+}
+
+static int make_proc(char *problem, size_t size)
+{
+	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+		return fail(problem, size, "mount", "/proc");
+	for (size_t i = 0; i < sizeof(read_only) / sizeof(read_only[0]); i++) {
+		if (access(read_only[i], F_OK) < 0)
+			continue; /* this kernel was built without */
+		if (mount(read_only[i], read_only[i], NULL, MS_BIND, NULL) < 0)
+			return fail(problem, size, "bind", read_only[i]);
+		int error = set_read_only(read_only[i], problem, size);
+		if (error != 0)
+			return error;
+	}
+	return 0;
+}
+
+/* Only where /sys is a mount: a container may have none. */
+static int protect_sys(char *problem, size_t size)
+{
+	struct stat sys, root;
+
+	if (stat("/sys", &sys) < 0 || stat("/", &root) < 0 || sys.st_dev == root.st_dev)
+		return 0;
+	return set_read_only("/sys", problem, size);
+}
+
+static int empty_folder(const char *path, char *problem, size_t size)
+{
+	struct stat folder;
+
+	if (stat(path, &folder) < 0)
+		return 0;
+	if (mount("pinfold", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=1m") <
+	    0)
+		return fail(problem, size, "mount over", path);
+	return 0;
+}
+
+static int write_file(const char *path, const char *text, char *problem, size_t size)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	if (fd < 0)
+		return fail(problem, size, "create", path);
+	size_t length = strlen(text);
+	ssize_t written = write(fd, text, length);
+	close(fd);
+	if (written < 0 || (size_t)written != length)
+		return fail(problem, size, "write", path);
+	return chmod(path, 0644) < 0 ? fail(problem, size, "chmod", path) : 0;
+}
+
+static bool is_hidden(const char *path)
+{
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		size_t length = strlen(hidden[i]);
+		if (strncmp(path, hidden[i], length) == 0 && path[length] == '/')
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Where PATH leads in the end, as an absolute path, also when the last file is missing.
+ * systemd-resolved's stub file, to which /etc/resolv.conf points, has just been hidden.
+ */
+static int final_target(const char *path, char *out, size_t size)
+{
+	char here[PATH_MAX], link[PATH_MAX], folder[PATH_MAX], real[PATH_MAX];
+
+	snprintf(here, sizeof(here), "%s", path);
+	for (int hops = 0; hops < 40; hops++) {
+		char *slash = strrchr(here, '/');
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - here), here);
+		if (realpath(folder[0] == '\0' ? "/" : folder, real) == NULL)
+			return -errno;
+		if ((size_t)snprintf(out, size, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
+				     slash + 1) >= size)
+			return -ENAMETOOLONG;
+		ssize_t length = readlink(out, link, sizeof(link) - 1);
+		if (length < 0)
+			return 0; /* no link any more */
+		link[length] = '\0';
+		int count = link[0] == '/' ? snprintf(here, sizeof(here), "%s", link)
+					   : snprintf(here, sizeof(here), "%s/%s",
+						      strcmp(real, "/") == 0 ? "" : real, link);
+		if (count < 0 || (size_t)count >= sizeof(here))
+			return -ENAMETOOLONG;
+	}
+	return -ELOOP;
+}
+
+/* Puts OURS/NAME over PATH; nothing to do when an OPTIONAL file is not there. */
+static int replace_file(const char *name, const char *path, const char *text, bool optional,
+			char *problem, size_t size)
+{
+	char source[64], target[PATH_MAX];
+	int error;
+
+	snprintf(source, sizeof(source), OURS "/%s", name);
+	error = write_file(source, text, problem, size);
+	if (error != 0)
+		return error;
+	error = final_target(path, target, sizeof(target));
+	if (error == 0 && access(target, F_OK) < 0) {
+		if (optional)
+			return 0;
+		if (!is_hidden(target)) {
+			snprintf(problem, size, "cannot replace %s: there is no %s", path, target);
+			return -ENOENT;
+		}
+		error = write_file(target, text, problem, size);
+		if (error != 0)
+			return error;
+	}
+	if (error != 0) {
+		snprintf(problem, size, "cannot find where %s leads: %s", path, strerror(-error));
+		return error;
+	}
+	if (mount(source, target, NULL, MS_BIND, NULL) < 0)
+		return fail(problem, size, "mount over", target);
+	return set_read_only(target, problem, size);
+}
+
+static int hide_folders(char *problem, size_t size)
+{
+	/* It may not exist, on a read-only /run not even then; made once, it stays, empty. */
+	if (mkdir(OURS, 0755) < 0 && errno != EEXIST)
+		return fail(problem, size, "make", OURS);
+	int error = empty_folder(OURS, problem, size);
+	for (size_t i = 0; error == 0 && i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		error = empty_folder(hidden[i], problem, size);
+	return error;
+}
+
+int mounts_make(const char *resolv_conf, const char *hosts, char *problem, size_t size)
+{
+	/* The host's later mounts still arrive; ours never leave. */
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return fail(problem, size, "separate the mounts below", "/");
+	int error = make_proc(problem, size);
+	if (error == 0)
+		error = protect_sys(problem, size);
+	if (error == 0)
+		error = hide_folders(problem, size);
+	if (error == 0)
+		error = replace_file("resolv.conf", "/etc/resolv.conf", resolv_conf, false, problem,
+				     size);
+	if (error == 0)
+		error = replace_file("hosts", "/etc/hosts", hosts, true, problem, size);
+	return error;
+}

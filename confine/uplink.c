@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Goal: while runs live, their traffic is forwarded and masqueraded, and the host is otherwise as
+ * it was. The rules of the host's own table stay in force for what is not ours; ours stand before
+ * them:
+ *
+ *   filter FORWARD   from our interface with another source address: dropped
+ *                    from our interface: accepted; the run's own gate has judged it
+ *                    to our interface, established or related: accepted
+ *   nat POSTROUTING  from our addresses to any other interface: masqueraded
+ *
+ * Forwarding is switched on for all interfaces, since the kernel asks the incoming interface and
+ * answers come in by any; the last run out restores it. With IPv6, accept_ra=2 keeps the default
+ * route that a router advertised.
+ */
+
+#include "confine/uplink.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "confine/netlink.h"
+#include "confine/program.h"
+#include "confine/sysctl.h"
+#include "daemon/report.h"
+
+#define TAG "pinfold-run:"
+
+/* In the order in which they are tried: what the host uses by default, then each by name. */
+static const struct front {
+	const char *restore4, *restore6, *save4, *save6;
+} fronts[] = {
+	{"iptables-restore", "ip6tables-restore", "iptables-save", "ip6tables-save"},
+	{"iptables-nft-restore", "ip6tables-nft-restore", "iptables-nft-save",
+	 "ip6tables-nft-save"},
+	{"iptables-legacy-restore", "ip6tables-legacy-restore", "iptables-legacy-save",
+	 "ip6tables-legacy-save"},
+};
+#define FRONT_COUNT ((int)(sizeof(fronts) / sizeof(fronts[0])))
+
+static const struct front *front_of(int backend)
+{
+	return &fronts[backend >= 0 && backend < FRONT_COUNT ? backend : 0];
+}
+
+static int restore(int backend, bool ipv6, const char *text, char *problem, size_t size)
+{
+	const struct front *front = front_of(backend);
+	const char *arguments[] = {ipv6 ? front->restore6 : front->restore4, "-w", "--noflush",
+				   NULL};
+
+	return program_run(arguments, text, NULL, problem, size);
+}
+
+/* Our rules of one family; ADD puts them in, otherwise they come out. */
+static void rules_text(const struct plan *plan, bool ipv6, bool add, char *text, size_t size)
+{
+	const char *in = add ? "-I" : "-D", *end = add ? "-A" : "-D";
+	const char *name = plan->interface, *id = plan->id;
+	char run[ADDRESS_TEXT_SIZE];
+
+	prefix_format(ipv6 ? &plan->v6.run : &plan->v4.run, run);
+	snprintf(text, size,
+		 "*nat\n"
+		 "%s POSTROUTING -s %s ! -o %s -m comment --comment " TAG "%s -j MASQUERADE\n"
+		 "COMMIT\n"
+		 "*filter\n"
+		 "%s FORWARD -o %s -m conntrack --ctstate RELATED,ESTABLISHED"
+		 " -m comment --comment " TAG "%s -j ACCEPT\n"
+		 "%s FORWARD -i %s -m comment --comment " TAG "%s -j ACCEPT\n"
+		 "%s FORWARD ! -s %s -i %s -m comment --comment " TAG "%s -j DROP\n"
+		 "COMMIT\n",
+		 end, run, name, id, in, name, id, in, name, id, in, run, name, id);
+}
+
+/* Every saved rule with TAG as a line that deletes it; malloc()ed, "" when there is none. */
+static char *deletions(const char *saved, const char *tag)
+{
+	char *text = malloc(strlen(saved) * 2 + 1), *out = text;
+
+	if (text == NULL)
+		return NULL;
+	*out = '\0';
+	bool some = false;
+	for (const char *line = saved; *line != '\0';) {
+		size_t length = strcspn(line, "\n");
+		const char *found = memmem(line, length, tag, strlen(tag));
+		if (*line == '*' || strncmp(line, "COMMIT", 6) == 0)
+			out += sprintf(out, "%.*s\n", (int)length, line);
+		else if (length > 3 && strncmp(line, "-A ", 3) == 0 && found != NULL) {
+			out += sprintf(out, "-D %.*s\n", (int)length - 3, line + 3);
+			some = true;
+		}
+		line += length + (line[length] == '\n');
+	}
+	if (!some)
+		*text = '\0';
+	return text;
+}
+
+/* Takes out what carries the tag of ID, whatever else happened to the rules meanwhile. */
+static void sweep_rules(int backend, bool ipv6, const char *id)
+{
+	const struct front *front = front_of(backend);
+	const char *arguments[] = {ipv6 ? front->save6 : front->save4, NULL};
+	char problem[256] = "", tag[32];
+	char *saved = NULL;
+
+	snprintf(tag, sizeof(tag), TAG "%s", id);
+	if (program_run(arguments, NULL, &saved, problem, sizeof(problem)) != 0)
+		return;
+	char *text = strstr(saved, tag) == NULL ? NULL : deletions(saved, tag);
+	free(saved);
+	if (text != NULL && text[0] != '\0' &&
+	    restore(backend, ipv6, text, problem, sizeof(problem)) != 0)
+		report("cannot take the packet-filter rules of run %s away: %s", id, problem);
+	free(text);
+}
+
+static void remove_interface(const char *id)
+{
+	struct netlink netlink;
+	char name[16];
+
+	plan_interface(id, name);
+	if (netlink_open(&netlink) != 0)
+		return;
+	netlink_delete(&netlink, name);
+	netlink_close(&netlink);
+}
+
+/* Under the lock. True when a run still lives. */
+static bool sweep(struct state *state, bool *taken)
+{
+	static struct state_run runs[STATE_RUNS_MAX];
+	size_t count = state_runs(state, runs, STATE_RUNS_MAX);
+	bool lives = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (runs[i].live) {
+			lives = true;
+			if (taken != NULL && runs[i].block < PLAN_BLOCK_COUNT)
+				taken[runs[i].block] = true;
+			continue;
+		}
+		/* By every front end: it was killed, perhaps before it knew which one it used. */
+		for (int backend = 0; backend < FRONT_COUNT; backend++) {
+			sweep_rules(backend, false, runs[i].id);
+			sweep_rules(backend, true, runs[i].id);
+		}
+		remove_interface(runs[i].id);
+		state_remove(state, runs[i].id);
+	}
+	if (!lives)
+		state_restore(state);
+	return lives;
+}
+
+/* A route of the host inside the /15 or over part of it takes the blocks that it covers. */
+static void take_route(const struct netlink_route *route, void *context)
+{
+	bool *taken = context;
+	const struct prefix *to = &route->destination;
+	const uint8_t *b = to->address.bytes;
+
+	if (to->address.family != ADDRESS_IPV4 || to->length < 16 || b[0] != 198 ||
+	    (b[1] & 0xfe) != 18)
+		return;
+	uint32_t first = ((uint32_t)(b[1] & 1) << 16 | (uint32_t)b[2] << 8 | b[3]) / 8;
+	uint32_t count = to->length >= 29 ? 1 : 1u << (29 - to->length);
+	for (uint32_t i = first; i < first + count && i < PLAN_BLOCK_COUNT; i++)
+		taken[i] = true;
+}
+
+static void note_way_out(const struct netlink_route *route, void *context)
+{
+	const struct prefix *to = &route->destination;
+	bool local = to->length > 0 &&
+		     (to->address.bytes[0] >= 0xfe || (to->address.bytes[0] & 0xfe) == 0xfc);
+
+	if (route->gateway && !local)
+		*(bool *)context = true;
+	else if (to->length == 0)
+		*(bool *)context = true;
+}
+
+static int choose(struct uplink *uplink, bool *taken)
+{
+	uint8_t random[9 + 4];
+	struct netlink netlink;
+	uint32_t start;
+	bool ipv6 = false;
+
+	int error = netlink_open(&netlink);
+	if (error != 0)
+		return error;
+	error = netlink_routes(&netlink, ADDRESS_IPV4, take_route, taken);
+	if (error == 0 && access("/proc/sys/net/ipv6", F_OK) == 0)
+		error = netlink_routes(&netlink, ADDRESS_IPV6, note_way_out, &ipv6);
+	netlink_close(&netlink);
+	if (error != 0)
+		return error;
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	memcpy(&start, random + 9, sizeof(start));
+	for (uint32_t i = 0; i < PLAN_BLOCK_COUNT; i++) {
+		uint32_t block = (start % PLAN_BLOCK_COUNT + i) % PLAN_BLOCK_COUNT;
+		if (taken[block])
+			continue;
+		plan_make(&uplink->plan, random, block);
+		uplink->plan.ipv6 = ipv6;
+		return 0;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+/* Under the lock. */
+static int forward_ipv6(struct state *state)
+{
+	char value[64], key[320];
+	int error = sysctl_read("net/ipv6/conf/all/forwarding", value, sizeof(value));
+
+	if (error != 0 || strcmp(value, "1") == 0)
+		return error;
+	DIR *folder = opendir("/proc/sys/net/ipv6/conf");
+	if (folder == NULL)
+		return -errno;
+	for (struct dirent *entry; error == 0 && (entry = readdir(folder)) != NULL;) {
+		if (entry->d_name[0] == '.' || strcmp(entry->d_name, "all") == 0)
+			continue;
+		snprintf(key, sizeof(key), "net/ipv6/conf/%s/accept_ra", entry->d_name);
+		if (sysctl_read(key, value, sizeof(value)) == 0 && strcmp(value, "1") == 0)
+			error = state_set(state, key, "2");
+	}
+	closedir(folder);
+	return error != 0 ? error : state_set(state, "net/ipv6/conf/all/forwarding", "1");
+}
+
+static int set_forwarding(struct uplink *uplink, char *problem, size_t size)
+{
+	int error = state_lock(&uplink->state);
+
+	if (error == 0)
+		error = state_set(&uplink->state, "net/ipv4/ip_forward", "1");
+	if (error == 0 && uplink->plan.ipv6)
+		error = forward_ipv6(&uplink->state);
+	state_unlock(&uplink->state);
+	if (error != 0)
+		snprintf(problem, size, "cannot switch forwarding on: %s", strerror(-error));
+	return error;
+}
+
+static int connect_side(struct netlink *netlink, const struct plan *plan,
+			const struct plan_side *side)
+{
+	int error = netlink_address(netlink, plan->interface, &side->host, side->length);
+
+	return error != 0 ? error
+			  : netlink_route(netlink, plan->interface, &side->governed, &side->up);
+}
+
+static int add_rules(struct uplink *uplink, char *problem, size_t size)
+{
+	char text[2048];
+	int error = -ENOENT;
+
+	rules_text(&uplink->plan, false, true, text, sizeof(text));
+	/* A front end that is missing, or that this kernel does not take, gives way to the next. */
+	for (uplink->backend = 0; uplink->backend < FRONT_COUNT; uplink->backend++) {
+		char why[256] = "";
+		error = restore(uplink->backend, false, text, why, sizeof(why));
+		if (error == 0)
+			break;
+		if (uplink->backend == 0)
+			snprintf(problem, size, "cannot install masquerading: %s", why);
+	}
+	if (error != 0) {
+		uplink->backend = 0;
+		return error;
+	}
+	if (uplink->plan.ipv6) {
+		char why[256] = "";
+		rules_text(&uplink->plan, true, true, text, sizeof(text));
+		if (restore(uplink->backend, true, text, why, sizeof(why)) != 0) {
+			report("no IPv6 for the command, cannot install its masquerading: %s", why);
+			uplink->plan.ipv6 = false;
+		}
+	}
+	return 0;
+}
+
+/* Takes names and addresses, and writes down that they are taken. */
+static int record(struct uplink *uplink, char *problem, size_t size)
+{
+	bool *taken = calloc(PLAN_BLOCK_COUNT, sizeof(*taken));
+	int error = taken == NULL ? -ENOMEM : state_open(&uplink->state);
+
+	if (error == 0) {
+		sweep(&uplink->state, taken);
+		error = choose(uplink, taken);
+	}
+	if (error == 0) {
+		struct state_run run = {.block = uplink->plan.block};
+		memcpy(run.id, uplink->plan.id, sizeof(run.id));
+		uplink->live = state_add(&uplink->state, &run);
+		error = uplink->live < 0 ? uplink->live : 0;
+	}
+	free(taken);
+	state_unlock(&uplink->state);
+	if (error != 0) {
+		snprintf(problem, size, "cannot record a run below /run/pinfold: %s",
+			 strerror(-error));
+		state_close(&uplink->state);
+	}
+	return error;
+}
+
+int uplink_open(struct uplink *uplink, char *problem, size_t size)
+{
+	uplink->state = (struct state){.folder = -1, .lock = -1};
+	uplink->live = -1;
+	int error = record(uplink, problem, size);
+	if (error != 0)
+		return error;
+	error = add_rules(uplink, problem, size);
+	if (error == 0)
+		error = set_forwarding(uplink, problem, size);
+	if (error != 0)
+		uplink_close(uplink);
+	return error;
+}
+
+int uplink_connect(const struct uplink *uplink, int middle, char *problem, size_t size)
+{
+	const struct plan *plan = &uplink->plan;
+	struct netlink netlink;
+	int error = netlink_open(&netlink);
+
+	if (error == 0) {
+		error = netlink_veth(&netlink, plan->interface, PLAN_UP, middle);
+		if (error == 0)
+			error = netlink_up(&netlink, plan->interface);
+		if (error == 0)
+			error = connect_side(&netlink, plan, &plan->v4);
+		if (error == 0 && plan->ipv6)
+			error = connect_side(&netlink, plan, &plan->v6);
+		netlink_close(&netlink);
+	}
+	if (error != 0)
+		snprintf(problem, size, "cannot make the interface %s: %s", plan->interface,
+			 strerror(-error));
+	return error;
+}
+
+static int configure_side(struct netlink *netlink, const struct plan_side *side)
+{
+	const struct prefix all = {.length = 0};
+	int error = netlink_address(netlink, PLAN_UP, &side->up, side->length);
+
+	return error != 0 ? error : netlink_route(netlink, PLAN_UP, &all, &side->host);
+}
+
+int uplink_configure(const struct uplink *uplink, char *problem, size_t size)
+{
+	struct netlink netlink;
+	int error = netlink_open(&netlink);
+
+	if (error == 0) {
+		error = netlink_up(&netlink, PLAN_UP);
+		if (error == 0)
+			error = configure_side(&netlink, &uplink->plan.v4);
+		if (error == 0 && uplink->plan.ipv6)
+			error = configure_side(&netlink, &uplink->plan.v6);
+		netlink_close(&netlink);
+	}
+	if (error != 0)
+		snprintf(problem, size, "cannot configure the way out: %s", strerror(-error));
+	return error;
+}
+
+static void remove_rules(const struct uplink *uplink, bool ipv6)
+{
+	char text[2048], why[256];
+
+	/* The short way; when another tool has taken some away already, it takes none. */
+	rules_text(&uplink->plan, ipv6, false, text, sizeof(text));
+	if (restore(uplink->backend, ipv6, text, why, sizeof(why)) != 0)
+		sweep_rules(uplink->backend, ipv6, uplink->plan.id);
+}
+
+void uplink_close(struct uplink *uplink)
+{
+	if (uplink->state.folder < 0)
+		return;
+	if (state_lock(&uplink->state) == 0) {
+		if (faccessat(uplink->state.folder, uplink->plan.id, F_OK, 0) == 0) {
+			remove_rules(uplink, false);
+			if (uplink->plan.ipv6)
+				remove_rules(uplink, true);
+			remove_interface(uplink->plan.id);
+			state_remove(&uplink->state, uplink->plan.id);
+			if (!sweep(&uplink->state, NULL))
+				state_vanish(&uplink->state);
+		}
+	}
+	state_close(&uplink->state);
+	if (uplink->live >= 0)
+		close(uplink->live);
+	uplink->live = -1;
+}
