@@ -16,6 +16,12 @@
 
 /* In the order of `pinfold help`. */
 static const struct command *const commands[] = {
+	&command_run,
+	&command_daemon,
+	&command_status,
+	&command_pins,
+	&command_log,
+	&command_reload,
 	&command_check,
 	&command_explain,
 	&command_version,
