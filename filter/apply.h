@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Installs, removes and verifies a ruleset in the network namespace of the calling process, by running
- * iptables-restore, ip6tables-restore, iptables-save and ip6tables-save (nft or legacy front end).
- * Everything is idempotent. Needs CAP_NET_ADMIN. No shell is involved.
+ * Installs, removes and verifies a ruleset in the network namespace of the calling process, by
+ * running iptables-restore, ip6tables-restore, iptables-save and ip6tables-save (nft or legacy
+ * front end). Everything is idempotent. Needs CAP_NET_ADMIN. No shell is involved.
  */
 
 #include <stddef.h>
@@ -17,7 +17,11 @@ enum filter_backend {
 	FILTER_IPTABLES_LEGACY
 };
 
-/* 0, or negative errno with one line in PROBLEM (SIZE octets). On failure nothing of it is left behind. */
+/*
+ * 0, or negative errno with one line in PROBLEM (SIZE octets). On failure nothing of it is left
+ * behind, but rules of this instance that stood before stay as they are: a repair that fails opens
+ * nothing.
+ */
 int filter_install(const struct ruleset *ruleset, enum filter_backend backend, char *problem,
 		   size_t size);
 
@@ -25,6 +29,7 @@ int filter_install(const struct ruleset *ruleset, enum filter_backend backend, c
 int filter_remove(const struct ruleset *ruleset, enum filter_backend backend, char *problem,
 		  size_t size);
 
-/* 0: all there, in order, in both families. -ENOENT or -EBADMSG otherwise, PROBLEM says what is missing. */
+/* 0: all there, in order, in both families. -ENOENT or -EBADMSG otherwise, PROBLEM says what is
+ * missing. */
 int filter_verify(const struct ruleset *ruleset, enum filter_backend backend, char *problem,
 		  size_t size);

@@ -2,11 +2,14 @@
 #pragma once
 
 /*
- * What Pinfold writes into packet and connection marks, inside `gate: {mark_mask}` and nowhere else.
+ * What Pinfold writes into packet and connection marks, inside `gate: {mark_mask}` and nowhere
+ * else.
  *
- * The gate sets the mark with its verdict in the mangle table; the rules of our chains save it to the
- * connection in mangle POSTROUTING and map it in the filter table (filter/ruleset.c). No mark of ours
- * on a governed new flow means that nobody judged it: it is dropped.
+ * The gate sets the mark with its verdict in the mangle table; the rules of our chains save it to
+ * the connection in mangle POSTROUTING and map it in the filter table (filter/ruleset.c). No mark
+ * of ours on a governed new flow means that nobody judged it: it is dropped. MARK_QUEUED is set
+ * just before a packet goes to the queue, and any verdict that sets a state takes it away: a packet
+ * that still has it behind the queue was never read.
  */
 
 #include <stdint.h>
@@ -18,6 +21,10 @@ enum mark_state {
 	MARK_REFUSED = 3  /* filter REJECTs it */
 };
 
+#define MARK_STATES 3u /* the bits of a state */
+#define MARK_QUEUED 4u /* set by the rules alone, never saved to a connection */
+#define MARK_BITS   3  /* that the rules use, from the lowest of the mask on */
+
 /* A state shifted into the lowest bits of MASK. */
 static inline uint32_t mark_value(uint32_t mask, enum mark_state state)
 {
@@ -26,7 +33,8 @@ static inline uint32_t mark_value(uint32_t mask, enum mark_state state)
 
 static inline enum mark_state mark_state(uint32_t mask, uint32_t mark)
 {
-	return mask == 0 ? MARK_NONE : (enum mark_state)((mark & mask) >> __builtin_ctz(mask));
+	return mask == 0 ? MARK_NONE
+			 : (enum mark_state)((mark & mask) >> __builtin_ctz(mask) & MARK_STATES);
 }
 
 /* MARK with its bits inside MASK replaced by STATE, all others kept. */

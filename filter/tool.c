@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Input, output and errors are three memfds, so no pipe can fill up and nothing can wait for each
+ * other.
+ */
+
+#include "filter/tool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Of a program that prints more something is wrong; a rule set of a large host is a few megabytes.
+ */
+#define OUTPUT_MAX (64u << 20)
+
+static int find_program(const char *name, char *path, size_t size)
+{
+	static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		int length = snprintf(path, size, "%s/%s", folders[i], name);
+		if (length > 0 && (size_t)length < size && access(path, X_OK) == 0)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+static int write_all(int fd, const char *text)
+{
+	size_t length = strlen(text);
+
+	for (size_t at = 0; at < length;) {
+		ssize_t written = write(fd, text + at, length - at);
+		if (written < 0 && errno != EINTR)
+			return -errno;
+		at += written < 0 ? 0 : (size_t)written;
+	}
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
+}
+
+/* All of FD from its start, with a NUL; NULL with errno. */
+static char *read_all(int fd)
+{
+	struct stat stat;
+	char *text;
+	size_t at = 0;
+
+	if (fstat(fd, &stat) != 0)
+		return NULL;
+	if (stat.st_size > OUTPUT_MAX) {
+		errno = EFBIG;
+		return NULL;
+	}
+	text = malloc((size_t)stat.st_size + 1);
+	if (text == NULL)
+		return NULL;
+	while (at < (size_t)stat.st_size) {
+		ssize_t got = pread(fd, text + at, (size_t)stat.st_size - at, (off_t)at);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		at += (size_t)got;
+	}
+	text[at] = '\0';
+	return text;
+}
+
+/* Starts PATH with the three descriptors; *PID gets the child. */
+static int spawn(const char *path, const char *const *argv, const int fds[3], pid_t *pid)
+{
+	static char search[] = "PATH=/usr/sbin:/sbin:/usr/bin:/bin", locale[] = "LC_ALL=C";
+	char *const environment[] = {search, locale, NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	int error = posix_spawn_file_actions_init(&actions);
+
+	if (error != 0)
+		return -error;
+	error = posix_spawnattr_init(&attributes);
+	if (error != 0) {
+		posix_spawn_file_actions_destroy(&actions);
+		return -error;
+	}
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	for (int i = 0; i < 3 && error == 0; i++)
+		error = posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+	if (error == 0) /* execve takes pointers to char and writes to none of them */
+		error = posix_spawn(pid, path, &actions, &attributes,
+				    (char *const *)(uintptr_t)argv, environment);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return -error;
+}
+
+/* One line of all that TEXT says. */
+static void one_line(const char *program, const char *text, int status, char *problem, size_t size)
+{
+	char *at = problem;
+	int length = snprintf(problem, size, "%s: ", program);
+	bool said = false, space = false;
+
+	if (length < 0 || (size_t)length >= size)
+		return;
+	for (at += length; *text != '\0' && at + 2 < problem + size; text++) {
+		bool blank = *text < ' ' || *text > '~';
+		if (blank || *text == ' ') {
+			space = said;
+			continue;
+		}
+		if (space)
+			*at++ = ' ';
+		space = false;
+		said = true;
+		*at++ = *text;
+	}
+	*at = '\0';
+	if (said)
+		return;
+	if (WIFEXITED(status))
+		snprintf(at, size - (size_t)length, "exit status %d", WEXITSTATUS(status));
+	else
+		snprintf(at, size - (size_t)length, "signal %d", WTERMSIG(status));
+}
+
+static int run(const char *path, const char *const *argv, const int fds[3], char **output,
+	       char *problem, size_t size)
+{
+	char *said;
+	int status;
+	pid_t pid;
+	int error = spawn(path, argv, fds, &pid);
+
+	if (error != 0)
+		return error;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	*output = read_all(fds[1]);
+	if (*output == NULL)
+		return -errno;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	said = read_all(fds[2]);
+	one_line(argv[0], said == NULL ? "" : said, status, problem, size);
+	free(said);
+	return -EIO;
+}
+
+int tool_run(const char *const *argv, const char *input, char **output, char *problem, size_t size)
+{
+	char path[128];
+	int fds[3] = {-1, -1, -1};
+	int error = find_program(argv[0], path, sizeof(path));
+
+	*output = NULL;
+	if (error != 0) {
+		snprintf(problem, size, "there is no program %s", argv[0]);
+		return error;
+	}
+	problem[0] = '\0';
+	for (int i = 0; i < 3 && error == 0; i++) {
+		fds[i] = memfd_create(argv[0], MFD_CLOEXEC);
+		error = fds[i] < 0 ? -errno : 0;
+	}
+	if (error == 0)
+		error = write_all(fds[0], input == NULL ? "" : input);
+	if (error == 0)
+		error = run(path, argv, fds, output, problem, size);
+	if (error != 0 && problem[0] == '\0')
+		snprintf(problem, size, "%s: %s", argv[0], strerror(-error));
+	for (int i = 0; i < 3; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return error;
+}
