@@ -206,7 +206,9 @@ def main():
     options = parser.parse_args()
     problems = list(check_tree(options.tree))
     for item in options.executable:
-        problems += check_executable(*item.split("=", 1))
+        name, path = item.split("=", 1)
+        if os.path.exists(path):
+            problems += check_executable(name, path)
     for item in options.pure:
         problems += check_pure(*item.split("=", 1))
     for problem in problems:
