@@ -40,6 +40,7 @@ int command_error(int status, const char *format, ...) __attribute__((format(pri
 extern const struct command command_check;
 extern const struct command command_explain;
 extern const struct command command_help;
+extern const struct command command_rules;
 extern const struct command command_version;
 extern const struct command command_daemon;
 extern const struct command command_log;

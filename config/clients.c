@@ -352,6 +352,18 @@ int config_ruleset(const struct config *config, struct ruleset *out, char *probl
 			ruleset.selectors[ruleset.selector_count++] = selector;
 		}
 	}
+	for (size_t i = 0; i < config->source.floor.count; i++) {
+		const struct match_entry *entry = &config->source.floor.entries[i];
+		if (entry->kind != MATCH_PREFIX)
+			continue;
+		if (ruleset.floor_count == RULESET_FLOOR_MAX) {
+			snprintf(problem, size, "more than %u addresses added to the floor",
+				 RULESET_FLOOR_MAX);
+			return -E2BIG;
+		}
+		ruleset.floor[ruleset.floor_count++] =
+			(struct ruleset_floor){.prefix = entry->prefix, .tcp_port = entry->port};
+	}
 	if (ruleset.hook == HOOK_FORWARD && ruleset.selector_count == 0) {
 		snprintf(problem, size,
 			 "`hook: forward` governs nothing without a client that has an interface");
