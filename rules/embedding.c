@@ -44,6 +44,9 @@ static size_t decode_nat64_local(const struct address *a, struct embedded *out)
 			    address_ipv4(b[7], b[9], b[10], b[11]));
 	if (b[8] == 0 && zero(a, 13, 16))
 		count = add(out, count, EMBEDDING_NAT64_LOCAL, ipv4_at(a, 9));
+	/* nothing in the last four octets: a shorter prefix it is */
+	if (count > 0 && zero(a, 12, 16))
+		return count;
 	return add(out, count, EMBEDDING_NAT64_LOCAL, ipv4_at(a, 12));
 }
 

@@ -383,6 +383,10 @@ static struct verdict judge_unreached(const struct asked *asked)
 
 	if (v.outcome == OUTCOME_DENY)
 		return v;
+	/* neither a destination nor a host: there is nothing that could be allowed */
+	if (asked->host.host->kind == HOST_NONE &&
+	    judge_deny(REASON_NO_NAME, (struct place){0}, &v))
+		return v;
 	target = judge_party(asked->judge, &asked->target);
 	return target.outcome == OUTCOME_DENY ? target : v;
 }
