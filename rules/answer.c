@@ -121,9 +121,9 @@ static bool rule_floor(const struct judge *judge, const struct answer *answer,
 static struct verdict judge_answer(const struct judge *judge, const struct answer *answer)
 {
 	const struct list_query any = {.port_rule = PORT_ANY};
+	struct verdict kept = {0}, v;
 	struct place place = {0};
 	struct named named;
-	struct verdict v;
 
 	judge_name(judge, answer->name, &named);
 	if (!judge_audits(judge) && rule_malformed(answer, &v))
@@ -145,9 +145,12 @@ static struct verdict judge_answer(const struct judge *judge, const struct answe
 		return v;
 
 	bool lifts = named.facts.kind == NAMES_EXEMPT || (listed && !judge_is_public(&named));
-	if (ask_addresses(judge, answer, ask_reachability, &lifts, &v) ||
-	    rule_private_host(judge, &named, listed, &v))
-		return v;
+	if (rule_private_host(judge, &named, listed, &v))
+		judge_keep_first(&kept, &v);
+	if (ask_addresses(judge, answer, ask_reachability, &lifts, &v))
+		judge_keep_first(&kept, &v);
+	if (kept.reason != REASON_NONE)
+		return kept;
 	return judge_allow(place);
 }
 

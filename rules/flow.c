@@ -190,9 +190,8 @@ static bool rule_name_rest(const struct flow *flow, const struct named *named, b
 				  policy_place(judge->policy, OPTION_DEFAULT_DENY), out);
 	return (!judge_may_rebind(judge, named) &&
 		rule_rebinding(judge, &flow->destination, out)) ||
-	       rule_reachability(judge, &flow->destination,
-				 listed_address || (listed && !judge_is_public(named)), out) ||
-	       rule_private_host(judge, named, listed, out);
+	       rule_nine(judge, &flow->destination,
+			 listed_address || (listed && !judge_is_public(named)), named, listed, out);
 }
 
 /* The destination under one name that is pinned to it. */

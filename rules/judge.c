@@ -241,3 +241,17 @@ bool rule_private_host(const struct judge *judge, const struct named *named, boo
 	       judge_deny(REASON_PRIVATE_HOST,
 			  shut_by(judge, OPTION_ALLOW_PRIVATE_NETWORK, named->facts.special), out);
 }
+
+bool rule_nine(const struct judge *judge, const struct address *address, bool lifted,
+	       const struct named *named, bool listed, struct verdict *out)
+{
+	struct verdict kept = {0}, v;
+
+	if (rule_reachability(judge, address, lifted, &v))
+		judge_keep_first(&kept, &v);
+	if (rule_private_host(judge, named, listed, &v))
+		judge_keep_first(&kept, &v);
+	if (kept.reason != REASON_NONE)
+		*out = kept;
+	return kept.reason != REASON_NONE;
+}

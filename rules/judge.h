@@ -79,6 +79,10 @@ bool rule_reachability(const struct judge *judge, const struct address *address,
 bool rule_private_host(const struct judge *judge, const struct named *named, bool listed,
 		       struct verdict *out);
 
+/* Both halves of rule 9 for a destination under a name. */
+bool rule_nine(const struct judge *judge, const struct address *address, bool lifted,
+	       const struct named *named, bool listed, struct verdict *out);
+
 static inline bool judge_is_public(const struct named *named)
 {
 	return named->facts.kind == NAMES_PUBLIC || named->facts.kind == NAMES_EXEMPT;

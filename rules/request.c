@@ -265,10 +265,11 @@ static bool rule_reachable(const struct asked *asked, struct verdict *out)
 		judge_lists_address(judge, &asked->flow.destination, &query, NULL) ||
 		(host->host->kind == HOST_NAME && host->listed && !judge_is_public(&host->named));
 
-	return rule_self(&asked->flow, out) ||
-	       rule_reachability(judge, &asked->flow.destination, lifted, out) ||
-	       (host->host->kind == HOST_NAME &&
-		rule_private_host(judge, &host->named, host->listed, out));
+	if (rule_self(&asked->flow, out))
+		return true;
+	if (host->host->kind != HOST_NAME)
+		return rule_reachability(judge, &asked->flow.destination, lifted, out);
+	return rule_nine(judge, &asked->flow.destination, lifted, &host->named, host->listed, out);
 }
 
 /* Rule 10: an address that the client was never given. */
