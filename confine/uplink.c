@@ -26,12 +26,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "confine/masquerade.h"
 #include "confine/netlink.h"
 #include "confine/program.h"
 #include "confine/sysctl.h"
 #include "daemon/report.h"
-
-#define TAG "pinfold-run:"
 
 /* In the order in which they are tried: what the host uses by default, then each by name. */
 static const struct front {
@@ -59,52 +58,6 @@ static int restore(int backend, bool ipv6, const char *text, char *problem, size
 	return program_run(arguments, text, NULL, problem, size);
 }
 
-/* Our rules of one family; ADD puts them in, otherwise they come out. */
-static void rules_text(const struct plan *plan, bool ipv6, bool add, char *text, size_t size)
-{
-	const char *in = add ? "-I" : "-D", *end = add ? "-A" : "-D";
-	const char *name = plan->interface, *id = plan->id;
-	char run[ADDRESS_TEXT_SIZE];
-
-	prefix_format(ipv6 ? &plan->v6.run : &plan->v4.run, run);
-	snprintf(text, size,
-		 "*nat\n"
-		 "%s POSTROUTING -s %s ! -o %s -m comment --comment " TAG "%s -j MASQUERADE\n"
-		 "COMMIT\n"
-		 "*filter\n"
-		 "%s FORWARD -o %s -m conntrack --ctstate RELATED,ESTABLISHED"
-		 " -m comment --comment " TAG "%s -j ACCEPT\n"
-		 "%s FORWARD -i %s -m comment --comment " TAG "%s -j ACCEPT\n"
-		 "%s FORWARD ! -s %s -i %s -m comment --comment " TAG "%s -j DROP\n"
-		 "COMMIT\n",
-		 end, run, name, id, in, name, id, in, name, id, in, run, name, id);
-}
-
-/* Every saved rule with TAG as a line that deletes it; malloc()ed, "" when there is none. */
-static char *deletions(const char *saved, const char *tag)
-{
-	char *text = malloc(strlen(saved) * 2 + 1), *out = text;
-
-	if (text == NULL)
-		return NULL;
-	*out = '\0';
-	bool some = false;
-	for (const char *line = saved; *line != '\0';) {
-		size_t length = strcspn(line, "\n");
-		const char *found = memmem(line, length, tag, strlen(tag));
-		if (*line == '*' || strncmp(line, "COMMIT", 6) == 0)
-			out += sprintf(out, "%.*s\n", (int)length, line);
-		else if (length > 3 && strncmp(line, "-A ", 3) == 0 && found != NULL) {
-			out += sprintf(out, "-D %.*s\n", (int)length - 3, line + 3);
-			some = true;
-		}
-		line += length + (line[length] == '\n');
-	}
-	if (!some)
-		*text = '\0';
-	return text;
-}
-
 /* Takes out what carries the tag of ID, whatever else happened to the rules meanwhile. */
 static void sweep_rules(int backend, bool ipv6, const char *id)
 {
@@ -113,10 +66,10 @@ static void sweep_rules(int backend, bool ipv6, const char *id)
 	char problem[256] = "", tag[32];
 	char *saved = NULL;
 
-	snprintf(tag, sizeof(tag), TAG "%s", id);
+	snprintf(tag, sizeof(tag), MASQUERADE_TAG "%s", id);
 	if (program_run(arguments, NULL, &saved, problem, sizeof(problem)) != 0)
 		return;
-	char *text = strstr(saved, tag) == NULL ? NULL : deletions(saved, tag);
+	char *text = strstr(saved, tag) == NULL ? NULL : masquerade_deletions(saved, tag);
 	free(saved);
 	if (text != NULL && text[0] != '\0' &&
 	    restore(backend, ipv6, text, problem, sizeof(problem)) != 0)
@@ -271,7 +224,7 @@ static int add_rules(struct uplink *uplink, char *problem, size_t size)
 	char text[2048];
 	int error = -ENOENT;
 
-	rules_text(&uplink->plan, false, true, text, sizeof(text));
+	masquerade_text(&uplink->plan, false, true, text, sizeof(text));
 	/* A front end that is missing, or that this kernel does not take, gives way to the next. */
 	for (uplink->backend = 0; uplink->backend < FRONT_COUNT; uplink->backend++) {
 		char why[256] = "";
@@ -287,7 +240,7 @@ static int add_rules(struct uplink *uplink, char *problem, size_t size)
 	}
 	if (uplink->plan.ipv6) {
 		char why[256] = "";
-		rules_text(&uplink->plan, true, true, text, sizeof(text));
+		masquerade_text(&uplink->plan, true, true, text, sizeof(text));
 		if (restore(uplink->backend, true, text, why, sizeof(why)) != 0) {
 			report("no IPv6 for the command, cannot install its masquerading: %s", why);
 			uplink->plan.ipv6 = false;
@@ -390,7 +343,7 @@ static void remove_rules(const struct uplink *uplink, bool ipv6)
 	char text[2048], why[256];
 
 	/* The short way; when another tool has taken some away already, it takes none. */
-	rules_text(&uplink->plan, ipv6, false, text, sizeof(text));
+	masquerade_text(&uplink->plan, ipv6, false, text, sizeof(text));
 	if (restore(uplink->backend, ipv6, text, why, sizeof(why)) != 0)
 		sweep_rules(uplink->backend, ipv6, uplink->plan.id);
 }
