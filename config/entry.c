@@ -11,6 +11,7 @@
 
 #include "config/idna.h"
 #include "policy.h"
+#include "rules/classify.h"
 
 /* A piece of the entry's text. */
 struct piece {
@@ -230,6 +231,33 @@ static const psl_ctx_t *public_suffixes(void)
 	return list;
 }
 
+/* Multicast, broadcast and 240/4 from end to end: no switch opens them. */
+static bool is_never_open(const struct prefix *prefix)
+{
+	struct address last = prefix->address;
+
+	for (unsigned bit = prefix->length; bit < address_bits(&last); bit++)
+		last.bytes[bit / 8] = (uint8_t)(last.bytes[bit / 8] | 0x80u >> bit % 8);
+	/* these classes are whole ranges, so the ends tell */
+	return (class_of_address(&prefix->address, NULL) & CLASS_BIT(CLASS_NEVER)) != 0 &&
+	       (class_of_address(&last, NULL) & CLASS_BIT(CLASS_NEVER)) != 0;
+}
+
+static int guard_prefix(const struct prefix *prefix, char *problem)
+{
+	bool single = prefix->length == address_bits(&prefix->address);
+
+	if (is_never_open(prefix))
+		return refuse(problem,
+			      "can never match: multicast, broadcast and reserved addresses "
+			      "are never open");
+	if (!floor_overlaps_prefix(prefix))
+		return 0;
+	refuse(problem, single ? "an address of a provider: `infrastructure` decides on its ports"
+			       : "the range holds metadata addresses, which stay shut");
+	return 1;
+}
+
 /* An entry that opens something: not the floor, not everybody's domain. 0, 1 or -EINVAL. */
 static int guard(const struct match_entry *entry, char *problem)
 {
@@ -237,12 +265,8 @@ static int guard(const struct match_entry *entry, char *problem)
 
 	if (floor_names_entry(entry))
 		return refuse(problem, "names the floor: metadata services cannot be opened");
-	if (entry->kind == MATCH_PREFIX) {
-		if (!floor_overlaps_prefix(&entry->prefix))
-			return 0;
-		refuse(problem, "the range holds metadata addresses, which stay shut");
-		return 1;
-	}
+	if (entry->kind == MATCH_PREFIX)
+		return guard_prefix(&entry->prefix, problem);
 	if (list == NULL)
 		return refuse(problem, "no public suffix list: cannot tell whether this is one");
 	if (psl_is_public_suffix2(list, entry->name.text, PSL_TYPE_ICANN | PSL_TYPE_NO_STAR_RULE))

@@ -161,9 +161,13 @@ void options_parse(struct load *load, const struct yaml_node *mapping, const cha
 
 const char *option_text(struct load *load, const struct yaml_node *value, const char *what)
 {
-	if (value->kind == YAML_SCALAR && !yaml_is_null(value))
+	bool truth = value->kind == YAML_SCALAR && value->plain &&
+		     (strcmp(value->text, "true") == 0 || strcmp(value->text, "false") == 0);
+
+	if (value->kind == YAML_SCALAR && !truth && !yaml_is_null(value))
 		return value->text;
-	load_error(load, value, "%s must be text, not %s", what, yaml_kind_text(value));
+	load_error(load, value, "%s must be text, not %s", what,
+		   truth ? value->text : yaml_kind_text(value));
 	return NULL;
 }
 

@@ -189,6 +189,8 @@ static void findings_have_exact_places(void **state)
 		{"policies:\n  default:\n    allow_hosts:\n      - example.com\n      - org\n",
 		 "f:5:9: error: allow_hosts: 'org' is a public suffix: it would open a whole "
 		 "registry\n"},
+		{"policies: {default: {allow_hosts: [true, \"true\"]}}",
+		 "f:1:36: error: an entry must be text, not true\n"},
 		{"policies: {default: {http2: allow}}",
 		 "f:1:29: error: http2 must be deny: nothing else is built yet\n"},
 		{"policies: {default: {udp: maybe}}",

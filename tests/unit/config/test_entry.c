@@ -76,6 +76,8 @@ static void entries_are_read_and_written(void **state)
 		{"zip", BLOCKED, MATCH_NAME, 0, "zip"},
 		{"metadata.google.internal", BLOCKED, MATCH_NAME, 0, "metadata.google.internal"},
 		{"169.254.169.254", BLOCKED, MATCH_PREFIX, 0, "169.254.169.254"},
+		{"224.0.0.0/4", BLOCKED, MATCH_PREFIX, 0, "224.0.0.0/4"},
+		{"223.255.255.255", HOSTS, MATCH_PREFIX, 0, "223.255.255.255"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -179,6 +181,12 @@ static void bad_entries_are_refused(void **state)
 		{"metadata.goog", NAMES, "floor"},
 		{"169.254.169.254/32", CIDRS, "floor"},
 		{"metadata.goog:80", PROXIES, "floor"},
+		{"224.0.0.1", HOSTS, "never open"},
+		{"239.0.0.0/8", CIDRS, "never open"},
+		{"255.255.255.255", HOSTS, "never open"},
+		{"240.0.0.0/4:80", HOSTS, "never open"},
+		{"[ff02::1]:80", HOSTS, "never open"},
+		{"http://224.0.0.1", ORIGINS, "never open"},
 		{"com", HOSTS, "public suffix"},
 		{"com.", HOSTS, "public suffix"},
 		{"COM:443", HOSTS, "public suffix"},
@@ -228,6 +236,8 @@ static void doubtful_entries_are_warned_of(void **state)
 		{"*.github.io", HOSTS, "private suffix"},
 		{"https://*.github.io", ORIGINS, "private suffix"},
 		{"https://*.githubusercontent.com", ORIGINS, "private suffix"},
+		{"169.254.169.254:53", HOSTS, "infrastructure"},
+		{"128.0.0.0/1", HOSTS, "metadata addresses"},
 		{"100.64.0.0/10", HOSTS, "metadata addresses"},
 		{"169.254.0.0/16", CIDRS, "metadata addresses"},
 		{"0.0.0.0/0", HOSTS, "metadata addresses"},
