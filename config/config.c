@@ -262,17 +262,6 @@ int config_allow(struct config *config, const char *entry, char *problem, size_t
 	return 0;
 }
 
-void print_quoted(const char *key, const char *text, FILE *out)
-{
-	fprintf(out, "  %s: \"", key);
-	for (; *text != '\0'; text++) {
-		if (*text == '"' || *text == '\\')
-			fputc('\\', out);
-		fputc(*text, out);
-	}
-	fputs("\"\n", out);
-}
-
 void config_print(const struct config *config, FILE *out)
 {
 	const struct config_private *private = config_private_of(config);

@@ -343,3 +343,10 @@ const char *entry_format(const struct match_entry *entry, char *buffer)
 	snprintf(buffer, ENTRY_TEXT_SIZE, "%s%s%s", schemes[entry->scheme], host, port);
 	return buffer;
 }
+
+bool entry_on_floor(const struct name *name)
+{
+	struct match_entry entry = {.kind = MATCH_NAME, .name = *name};
+
+	return floor_names_entry(&entry);
+}

@@ -7,6 +7,7 @@
  * match.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "rules/source.h"
@@ -38,3 +39,6 @@ const char *entry_format(const struct match_entry *entry, char *buffer);
 
 /* ::ffff:a.b.c.d and its prefixes are the IPv4 ones; everything else is returned as it is. */
 struct prefix entry_plain_prefix(const struct prefix *prefix);
+
+/* Is NAME of the floor, or under a name of it? */
+bool entry_on_floor(const struct name *name);

@@ -184,10 +184,10 @@ void gate_print(const struct config_private *private, FILE *out)
 	fprintf(out, "  queue: %u\n  mark_mask: 0x%08x\n  quic: refuse\n", gate->queue,
 		gate->mark_mask);
 	fputs("log:\n", out);
-	print_quoted("file", config->log_file, out);
+	option_print("file", config->log_file, out);
 	fprintf(out, "  allowed: %s\n", config->settings.log_allowed ? "true" : "false");
 	fputs("control:\n", out);
-	print_quoted("socket", config->control_socket, out);
+	option_print("socket", config->control_socket, out);
 	fprintf(out, "pins:\n  capacity: %u\n  per_client: %u\n", config->pins.capacity,
 		config->pins.per_client);
 	fputs("floor:\n", out);

@@ -105,6 +105,14 @@ const char *option_text(struct load *load, const struct yaml_node *value, const 
 const struct yaml_node *option_list(struct load *load, const struct yaml_node *value,
 				    const char *what);
 
+/* A mapping, NULL after an error or when nothing is written. */
+const struct yaml_node *option_mapping(struct load *load, const struct yaml_node *value,
+				       const char *what);
+
+/* A host name without wildcard, canonical; false after an error. */
+bool option_host(struct load *load, const struct yaml_node *value, const char *what,
+		 struct name *out);
+
 /* A decimal or 0x-hexadecimal number within bounds; false after an error. */
 bool option_number(struct load *load, const struct yaml_node *value, const char *what,
 		   uint64_t least, uint64_t most, uint64_t *out);
@@ -142,4 +150,4 @@ void clients_print(const struct config_private *private, FILE *out);
 void policies_print(const struct config_private *private, FILE *out);
 
 /* "  KEY: "TEXT"" with what YAML wants escaped; TEXT holds no control bytes. */
-void print_quoted(const char *key, const char *text, FILE *out);
+void option_print(const char *key, const char *text, FILE *out);

@@ -1,82 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Reporting, the walk by a table of options, and the parsers of single values.
+ * The walk by a table of options, and the parsers of single values.
  */
 
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/entry.h"
 #include "config/load.h"
-
-static void add_finding(struct load *load, bool warning, unsigned line, unsigned column,
-			const char *text)
-{
-	struct config_findings *findings = load->findings;
-	struct config_finding *items;
-
-	findings->errors += !warning;
-	if (findings->count > LOAD_FINDINGS_MAX)
-		return;
-	items = realloc(findings->items, (findings->count + 1) * sizeof(*items));
-	if (items == NULL)
-		return;
-	findings->items = items;
-	items += findings->count++;
-	*items = (struct config_finding){.warning = warning, .line = line, .column = column};
-	/* the last one stands for all that are left out; it sorts behind them */
-	if (findings->count > LOAD_FINDINGS_MAX) {
-		items->line = items->column = LOAD_NO_LINE;
-		text = "there are more findings";
-	}
-	snprintf(items->text, sizeof(items->text), "%s", text);
-	for (char *byte = items->text; *byte != '\0'; byte++)
-		if ((unsigned char)*byte < 0x20 || *byte == 0x7f)
-			*byte = '?';
-}
-
-void load_report(void *context, unsigned line, unsigned column, const char *text)
-{
-	add_finding(context, false, line, column, text);
-}
-
-void load_error(struct load *load, const struct yaml_node *at, const char *format, ...)
-{
-	char text[256];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	add_finding(load, false, at != NULL ? at->line : 0, at != NULL ? at->column : 0, text);
-}
-
-void load_warning(struct load *load, const struct yaml_node *at, const char *format, ...)
-{
-	char text[256];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	add_finding(load, true, at != NULL ? at->line : 0, at != NULL ? at->column : 0, text);
-}
-
-struct place load_place(const struct yaml_node *node)
-{
-	return (struct place){.source = SOURCE_CONFIG, .line = node->line};
-}
-
-void *load_alloc(struct load *load, size_t count, size_t size)
-{
-	return arena_alloc(load->arena, count, size);
-}
 
 /* Levenshtein distance of two keys, by one row; keys are short. */
 static size_t distance(const char *a, const char *b)
@@ -412,4 +348,43 @@ void option_entries(struct load *load, const struct yaml_node *value, const stru
 		entries[count++].place = load_place(item);
 	}
 	*out = (struct match_list){.entries = entries, .count = count};
+}
+
+const struct yaml_node *option_mapping(struct load *load, const struct yaml_node *value,
+				       const char *what)
+{
+	if (value->kind == YAML_MAPPING)
+		return value;
+	if (!yaml_is_null(value))
+		load_error(load, value, "%s must be a mapping, not %s", what,
+			   yaml_kind_text(value));
+	return NULL;
+}
+
+bool option_host(struct load *load, const struct yaml_node *value, const char *what,
+		 struct name *out)
+{
+	struct match_entry entry;
+	char problem[ENTRY_PROBLEM_SIZE];
+	const char *text = option_text(load, value, what);
+
+	if (text == NULL)
+		return false;
+	if (entry_parse(text, value->length, ENTRY_NAMES, &entry, problem) < 0) {
+		load_error(load, value, "%s: %s", what, problem);
+		return false;
+	}
+	*out = entry.name;
+	return true;
+}
+
+void option_print(const char *key, const char *text, FILE *out)
+{
+	fprintf(out, "  %s: \"", key);
+	for (; *text != '\0'; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', out);
+		fputc(*text, out);
+	}
+	fputs("\"\n", out);
 }
