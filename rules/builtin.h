@@ -17,6 +17,20 @@
 extern const struct floor_address builtin_floor[];
 extern const size_t builtin_floor_count;
 
+/* The prefixes of builtin_floor once more, as numbers in host order, each with its index there. */
+struct builtin_floor4 {
+	uint32_t base, mask;
+	uint32_t index;
+};
+struct builtin_floor6 {
+	uint64_t base_high, base_low, mask_high, mask_low;
+	uint32_t index;
+};
+extern const struct builtin_floor4 builtin_floor4[];
+extern const size_t builtin_floor4_count;
+extern const struct builtin_floor6 builtin_floor6[];
+extern const size_t builtin_floor6_count;
+
 enum builtin_name_kind {
 	NAME_NAME,      /* floor: the name and every child */
 	NAME_BARE,      /* floor: also below a search domain */

@@ -2,6 +2,9 @@
 #include "rules/floor.h"
 
 #include <netinet/in.h>
+#include <string.h>
+
+#include <endian.h>
 
 #include "rules/builtin.h"
 #include "rules/embedding.h"
@@ -51,41 +54,67 @@ static enum floor_answer ask_rule(const struct floor_address *rule, uint16_t por
 	return port_is_infrastructure(port, protocol) ? FLOOR_IS_INFRASTRUCTURE : FLOOR_IS_FLOOR;
 }
 
-static enum floor_answer ask_form(const struct address *address, uint16_t port, uint8_t protocol,
-				  uint32_t *line)
-{
-	enum floor_answer worst = FLOOR_NONE;
+/* A question put to one rule after the other; what refuses more stays. */
+struct asking {
+	uint16_t port;
+	uint8_t protocol;
+	enum floor_answer worst;
+	uint32_t line;
+};
 
-	for (size_t i = 0; i < builtin_floor_count && worst != FLOOR_IS_FLOOR; i++) {
-		if (!prefix_contains(&builtin_floor[i].prefix, address))
-			continue;
-		enum floor_answer answer = ask_rule(&builtin_floor[i], port, protocol);
-		if (answer > worst) {
-			worst = answer;
-			*line = builtin_floor[i].line;
-		}
+static void ask_index(struct asking *asking, uint32_t index)
+{
+	enum floor_answer answer = ask_rule(&builtin_floor[index], asking->port, asking->protocol);
+
+	if (answer > asking->worst) {
+		asking->worst = answer;
+		asking->line = builtin_floor[index].line;
 	}
-	return worst;
+}
+
+static void ask_ipv4(struct asking *asking, const struct address *address)
+{
+	uint32_t value;
+
+	memcpy(&value, address->bytes, sizeof(value));
+	value = be32toh(value);
+	for (size_t i = 0; i < builtin_floor4_count; i++)
+		if ((value & builtin_floor4[i].mask) == builtin_floor4[i].base)
+			ask_index(asking, builtin_floor4[i].index);
+}
+
+static void ask_ipv6(struct asking *asking, const struct address *address)
+{
+	uint64_t words[2];
+
+	memcpy(words, address->bytes, sizeof(words));
+	words[0] = be64toh(words[0]);
+	words[1] = be64toh(words[1]);
+	for (size_t i = 0; i < builtin_floor6_count; i++) {
+		const struct builtin_floor6 *row = &builtin_floor6[i];
+		if ((words[0] & row->mask_high) == row->base_high &&
+		    (words[1] & row->mask_low) == row->base_low)
+			ask_index(asking, row->index);
+	}
 }
 
 enum floor_answer floor_of_address(const struct address *address, uint16_t port, uint8_t protocol,
 				   uint32_t *line)
 {
 	struct embedded embedded[EMBEDDED_MAX];
-	uint32_t here = 0, found = 0;
-	enum floor_answer worst = ask_form(address, port, protocol, &found);
-	size_t count = embedding_decode(address, embedded);
+	struct asking asking = {.port = port, .protocol = protocol, .worst = FLOOR_NONE};
 
-	for (size_t i = 0; i < count && worst != FLOOR_IS_FLOOR; i++) {
-		enum floor_answer answer = ask_form(&embedded[i].address, port, protocol, &here);
-		if (answer > worst) {
-			worst = answer;
-			found = here;
-		}
+	if (address->family == ADDRESS_IPV4) {
+		ask_ipv4(&asking, address);
+	} else if (address->family == ADDRESS_IPV6) {
+		size_t count = embedding_decode(address, embedded);
+		ask_ipv6(&asking, address);
+		for (size_t i = 0; i < count; i++)
+			ask_ipv4(&asking, &embedded[i].address);
 	}
-	if (worst != FLOOR_NONE)
-		*line = found;
-	return worst;
+	if (asking.worst != FLOOR_NONE)
+		*line = asking.line;
+	return asking.worst;
 }
 
 static bool within(const struct prefix *inner, const struct prefix *outer)

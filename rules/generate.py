@@ -149,6 +149,26 @@ def c_prefix(net):
     return f"{{{c_address(net.network_address)}, {net.prefixlen}}}"
 
 
+def write_floor(out, floor):
+    out.append("const struct floor_address builtin_floor[] = {")
+    for kind, net, port, line in floor:
+        out.append(f"\t{{{c_prefix(net)}, FLOOR_{kind.upper()}, {port}, {line}}},")
+    out.append("};")
+    out.append(f"const size_t builtin_floor_count = {len(floor)};")
+    # The same as numbers, for a comparison in one step.
+    rows = {4: [], 6: []}
+    for index, (_, net, _, _) in enumerate(floor):
+        base, mask = int(net.network_address), int(net.netmask)
+        words = [base, mask] if net.version == 4 else [base >> 64, base & 2**64 - 1, mask >> 64, mask & 2**64 - 1]
+        form = "0x{:08x}u" if net.version == 4 else "UINT64_C(0x{:016x})"
+        rows[net.version].append(f"\t{{{', '.join(form.format(word) for word in words)}, {index}}},")
+    for version, lines_ in rows.items():
+        out.append(f"const struct builtin_floor{version} builtin_floor{version}[] = {{")
+        out += lines_
+        out.append("};")
+        out.append(f"const size_t builtin_floor{version}_count = {len(lines_)};")
+
+
 def write_names(out, names):
     seen = {}
     for text, kind, source, line, label in names:
@@ -215,11 +235,7 @@ def main(folder, output):
 
     out = ["/* SPDX-License-Identifier: GPL-2.0-or-later */", "/* Made by rules/generate.py from the data files beside it. */"]
     out += ['#include "rules/builtin.h"', ""]
-    out.append("const struct floor_address builtin_floor[] = {")
-    for kind, net, port, line in floor:
-        out.append(f"\t{{{c_prefix(net)}, FLOOR_{kind.upper()}, {port}, {line}}},")
-    out.append("};")
-    out.append(f"const size_t builtin_floor_count = {len(floor)};")
+    write_floor(out, floor)
     write_names(out, names)
     write_ranges(out, ranges4, ranges6)
     with open(output, "w", encoding="utf-8") as file:
