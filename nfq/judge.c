@@ -4,24 +4,32 @@
 /*
  * Theory. Only packets that clients send come here; the kernel's rules keep back replies, packets
  * of allowed connections and bare acknowledgments of watched ones (docs/theory-of-operation.md).
- * What is done:
  *
- *   not readable, a fragment, cut off      refused
- *   not TCP                                the engine's connect verdict, packet by packet
- *   SYN                                    the engine's connect verdict; a record of the flow
- *   RST                                    passes; the flow's held packets are dropped, the record
- * refuses other TCP, flow known                  by the flow's state: allowed, refused, or read
- * (nfq/read.c) other TCP, flow not known              without payload it passes if its connection
- * is watched, which it is after a restart of the gate; everything else is refused: what was judged
- * before it is not known, and its client reconnects
+ *   not readable, a fragment, cut off   refused
+ *   not TCP                             the engine's connect verdict, packet by packet
+ *   SYN                                 the engine's connect verdict; a record of the flow
+ *   RST                                 passes; what was held is dropped, the record refuses
+ *   other TCP, flow known               by the record: allowed, refused, or read (nfq/read.c)
+ *   other TCP, flow not known           refused, but for empty packets of a watched connection
  *
- * The record's sequence numbers must be those that the server has, or the gate would read another
- * stream than the server does. The server's come from the first SYN that the kernel kept for the
- * connection, so a SYN with another number replaces a record only when the kernel calls the
- * connection new (no mark of ours) and the record is older than SYN_SETTLE_MS. A SYN on a marked
- * connection that differs from the record, or has none, is refused. A RST ends a flow for the gate
- * although the server may ignore it, so its record stays as a refusing one, and what the client
- * sends on is refused.
+ * A flow is not known after a restart of the gate, or when it was idle and made room for others.
+ * What was judged of it is not known then, so it is reset and its client connects anew.
+ *
+ * The record's sequence numbers must be those of the server, or the gate would read another stream
+ * than the server does. The kernel's connection tracking sees both directions, and its knowledge
+ * comes with each packet as the connection's mark:
+ *
+ *   - Octets without a mark on a known flow belong to no connection that tracking holds valid: the
+ *     server has not agreed to their sequence numbers. They are dropped.
+ *   - A SYN without a mark is the first of its connection: it makes a new record. Two of them may
+ *     have been queued before the first was let go; tracking keeps that one, so a record younger
+ *     than SYN_SETTLE_MS is not replaced.
+ *   - A SYN with a mark that differs from the record, or finds none: a client uses a port again
+ *     whose old connection tracking and server still hold, as after a refusal, which resets the
+ *     client alone. It passes, so that the server can say that it has the old connection (RFC 5961
+ *     section 4) and the client can reset that; its next SYN comes without a mark. But the record,
+ *     if any, refuses from now on: not an octet passes that might be read from the wrong place.
+ *   - A RST ends the flow for the gate although the server may ignore it; its record refuses.
  *
  * A policy reload changes gate->generation. A flow judged under another one is asked again for its
  * connect verdict when its next packet comes, with what the flow used as a pin; later requests are
@@ -225,6 +233,11 @@ static void judge_known(struct gate *gate, struct flow *flow, const struct arriv
 			const struct packet *packet, uint64_t now)
 {
 	judge_again(gate, flow, now);
+	if (packet->payload_length > 0 && arrival->mark_state == MARK_NONE &&
+	    (packet->flags & PACKET_SYN) == 0 && flow->state != FLOW_REFUSED) {
+		drop_arrival(gate, arrival);
+		return;
+	}
 	switch ((enum flow_state)flow->state) {
 	case FLOW_ALLOWED:
 		end_arrival(gate, arrival, MARK_ALLOWED);
@@ -249,24 +262,55 @@ static void judge_known(struct gate *gate, struct flow *flow, const struct arriv
 	}
 }
 
-static void judge_syn(struct gate *gate, struct flow *flow, const struct arrival *arrival,
-		      const struct packet *packet, const struct flow_key *key, uint64_t now)
+/* FLOW ends without a word to its client: what is held is dropped, what comes is refused. */
+static void silence(struct gate *gate, struct flow *flow, uint64_t now)
 {
-	bool marked = arrival->mark_state != MARK_NONE;
+	if (flow == NULL || flow->state == FLOW_REFUSED)
+		return;
+	hold_refuse(flow, false, gate->sink);
+	flow_enter(flow, FLOW_REFUSED, now);
+}
 
-	if (flow != NULL && flow->sequence == packet->sequence &&
-	    (flow->passed || flow->generation == gate->generation)) {
-		judge_known(gate, flow, arrival, packet, now);
+/* A SYN on a connection that is marked already, and not by this SYN as far as we know. */
+static void judge_port_again(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+			     const struct packet *packet, const struct flow_key *key, uint64_t now)
+{
+	struct client_match client;
+
+	silence(gate, flow, now);
+	if (packet->payload_length > 0) {
+		drop_arrival(gate, arrival);
 		return;
 	}
-	if (marked) {
-		/* The kernel knows the connection and we do not, or know another beginning of it.
-		 */
+	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
+	struct ruling ruling = ruling_connect(gate, key, &client, NULL, now);
+
+	if (client.governed && verdict_refuses(&ruling.verdict)) {
+		report_connect(gate, key, &client, &ruling, now);
 		gate->counters[COUNTER_REFUSED]++;
 		end_arrival(gate, arrival, MARK_REFUSED);
 		return;
 	}
-	if (flow != NULL && flow->passed && now - flow->opened < SYN_SETTLE_MS) {
+	end_arrival(gate, arrival, MARK_WATCHED);
+}
+
+static void judge_syn(struct gate *gate, struct flow *flow, const struct arrival *arrival,
+		      const struct packet *packet, const struct flow_key *key, uint64_t now)
+{
+	bool marked = arrival->mark_state != MARK_NONE;
+	bool same = flow != NULL && flow->sequence == packet->sequence;
+	/* Its connection ended and the client, which got no answer, begins with the same SYN. */
+	bool ended = flow != NULL && flow->state == FLOW_REFUSED && flow->passed && !marked;
+
+	if (same && !ended && (flow->passed || flow->generation == gate->generation)) {
+		judge_known(gate, flow, arrival, packet, now);
+		return;
+	}
+	if (marked) {
+		judge_port_again(gate, flow, arrival, packet, key, now);
+		return;
+	}
+	if (flow != NULL && !same && flow->passed && now - flow->opened < SYN_SETTLE_MS) {
 		drop_arrival(gate, arrival);
 		return;
 	}
@@ -306,10 +350,7 @@ static void judge_reset(struct gate *gate, struct flow *flow, const struct arriv
 		drop_arrival(gate, arrival);
 		return;
 	}
-	if (flow != NULL && flow->state != FLOW_REFUSED) {
-		hold_refuse(flow, false, gate->sink);
-		flow_enter(flow, FLOW_REFUSED, now);
-	}
+	silence(gate, flow, now);
 	end_arrival(gate, arrival, MARK_WATCHED);
 }
 

@@ -83,11 +83,17 @@ static int configure_queue(void)
 	uint32_t flags = NFQA_CFG_F_GSO | NFQA_CFG_F_UID_GID;
 	int error;
 
+	/* Long without effect, and so a question whether we may configure queues at all. */
 	header = nfq_nlmsg_put(buffer, NFQNL_MSG_CONFIG, queue_number);
-	nfq_nlmsg_cfg_put_cmd(header, AF_UNSPEC, NFQNL_CFG_CMD_BIND);
+	nfq_nlmsg_cfg_put_cmd(header, AF_INET, NFQNL_CFG_CMD_PF_BIND);
 	error = configure(header);
 	if (error < 0)
 		return error;
+	header = nfq_nlmsg_put(buffer, NFQNL_MSG_CONFIG, queue_number);
+	nfq_nlmsg_cfg_put_cmd(header, AF_UNSPEC, NFQNL_CFG_CMD_BIND);
+	error = configure(header);
+	if (error < 0) /* -EPERM: the queue is another socket's */
+		return error == -EPERM ? -EBUSY : error;
 	header = nfq_nlmsg_put(buffer, NFQNL_MSG_CONFIG, queue_number);
 	nfq_nlmsg_cfg_put_params(header, NFQNL_COPY_PACKET, QUEUE_COPY);
 	mnl_attr_put_u32(header, NFQA_CFG_FLAGS, htonl(flags));

@@ -160,13 +160,16 @@ uint32_t send_spec(const struct spec *spec)
 	if (text > 0)
 		memcpy(bytes + at, spec->text, text);
 
+	uint32_t mark = spec->mark;
+	if (mark == 0 && !spec->unmarked && (spec->flags & PACKET_SYN) == 0)
+		mark = 0x00020000;
 	struct arrival arrival = {.bytes = bytes,
 				  .length = at + text,
 				  .whole = !spec->cut,
 				  .id = ++packets,
-				  .mark = spec->mark,
+				  .mark = mark,
 				  .interface = spec->interface,
-				  .mark_state = mark_state(0x00ff0000, spec->mark)};
+				  .mark_state = mark_state(0x00ff0000, mark)};
 	judge_packet(&gate, &arrival, now);
 	assert_int_equal(endings_missing(), 0);
 	return packets;

@@ -67,7 +67,8 @@ struct spec {
 	const char *text;
 	size_t length; /* of TEXT; 0: strlen */
 	uint16_t port; /* source port, 0: 40000 */
-	uint32_t mark;
+	uint32_t mark; /* 0: watched, but for a SYN */
+	bool unmarked; /* none at all */
 	uint32_t interface;
 	bool ipv6;
 	uint8_t protocol; /* 0: TCP; UDP and ICMP for others */

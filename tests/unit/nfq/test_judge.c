@@ -120,7 +120,7 @@ static void test_unknown_flow(void **state)
 	(void)state;
 	/* After a restart: bare acknowledgments of a watched connection pass, octets do not. */
 	assert_int_equal(ending_of(SEND(.sequence = 5, .mark = WATCHED_MARK)), WATCHED);
-	assert_int_equal(ending_of(SEND(.sequence = 5)), REFUSED); /* not even watched */
+	assert_int_equal(ending_of(SEND(.sequence = 5, .unmarked = true)), REFUSED);
 	assert_int_equal(audit_count, 1);
 	assert_int_equal(audits[0].reason, REASON_POLICY_ERROR);
 	assert_int_equal(
@@ -130,10 +130,11 @@ static void test_unknown_flow(void **state)
 		ending_of(SEND(.sequence = 6, .mark = WATCHED_MARK, .text = "x", .port = 2)),
 		REFUSED);
 	assert_int_equal(audit_count, 2);
-	/* A SYN of a connection that the kernel knows and we do not. */
+	/* A SYN of a connection that the kernel knows and we do not: it passes, octets do not. */
 	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN, .port = 3,
 					.mark = WATCHED_MARK)),
-			 REFUSED);
+			 WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .port = 3, .text = "GET /")), REFUSED);
 	/* SYN+ACK opens nothing. */
 	assert_int_equal(
 		ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN | PACKET_ACK, .port = 4)),
@@ -142,22 +143,36 @@ static void test_unknown_flow(void **state)
 
 static void test_other_beginning(void **state)
 {
+	const char *good = "GET / HTTP/1.1\r\nHost: good.example\r\n\r\n";
+
 	(void)state;
 	SEND(.sequence = ISN, .flags = PACKET_SYN);
 	/* Both queued before the mark was there: the kernel keeps the first, and so do we. */
 	assert_int_equal(ending_of(SEND(.sequence = 5000, .flags = PACKET_SYN)), DROPPED);
 	now += SYN_SETTLE_MS;
-	/* The connection lives: another beginning would have us read another stream. */
-	assert_int_equal(
-		ending_of(SEND(.sequence = 5000, .flags = PACKET_SYN, .mark = WATCHED_MARK)),
-		REFUSED);
-	assert_int_equal(flow_counts().in_state[FLOW_OPENED], 1);
 	/* The kernel says it is new. */
 	assert_int_equal(ending_of(SEND(.sequence = 5000, .flags = PACKET_SYN)), WATCHED);
-	assert_int_equal(ending_of(SEND(.sequence = 5001,
-					.text = "GET / HTTP/1.1\r\nHost: good.example\r\n\r\n")),
-			 WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = 5001, .text = good)), WATCHED);
 	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = "GET")), DROPPED);
+	/* Octets of no connection that the kernel knows. */
+	assert_int_equal(ending_of(SEND(.sequence = 5001 + (uint32_t)strlen(good), .text = good,
+					.unmarked = true)),
+			 DROPPED);
+	/* The kernel has the connection: the server says what it knows, nothing is read any more.
+	 */
+	uint32_t held = SEND(.sequence = 5001 + (uint32_t)strlen(good), .text = "GET");
+	assert_int_equal(ending_of(SEND(.sequence = 9, .flags = PACKET_SYN, .mark = WATCHED_MARK,
+					.text = good)),
+			 DROPPED);
+	assert_int_equal(ending_of(held), DROPPED);
+	assert_int_equal(ending_of(SEND(.sequence = 9, .flags = PACKET_SYN, .mark = WATCHED_MARK)),
+			 WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = 10, .text = good)), REFUSED);
+	assert_int_equal(flow_counts().in_state[FLOW_REFUSED], 1);
+	engine.connect = denied;
+	assert_int_equal(ending_of(SEND(.sequence = 9, .flags = PACKET_SYN, .mark = WATCHED_MARK)),
+			 REFUSED);
+	assert_int_equal(audit_count, 1);
 }
 
 static void test_reset(void **state)
@@ -175,8 +190,15 @@ static void test_reset(void **state)
 	assert_int_equal(ending_of(SEND(.sequence = 9000, .flags = PACKET_SYN)), DROPPED);
 	assert_int_equal(
 		ending_of(SEND(.sequence = 9000, .flags = PACKET_SYN, .mark = WATCHED_MARK)),
-		REFUSED);
+		WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = 9001, .text = "GET /")), REFUSED);
 	now += SYN_SETTLE_MS;
+	assert_int_equal(ending_of(SEND(.sequence = 9000, .flags = PACKET_SYN)), WATCHED);
+	/* The server had an old connection: the client resets it and begins with the same SYN. */
+	assert_int_equal(ending_of(SEND(.sequence = 77, .flags = PACKET_RST)), WATCHED);
+	assert_int_equal(
+		ending_of(SEND(.sequence = 9000, .flags = PACKET_SYN, .mark = WATCHED_MARK)),
+		REFUSED);
 	assert_int_equal(ending_of(SEND(.sequence = 9000, .flags = PACKET_SYN)), WATCHED);
 	/* Octets in a RST. */
 	assert_int_equal(ending_of(SEND(.sequence = 9001, .flags = PACKET_RST, .text = "GET /")),
