@@ -45,11 +45,13 @@ static bool ask_blocked(const struct judge *judge, const struct address *address
 	return rule_blocked_address(judge, address, &without_port, out);
 }
 
+/* What the operator wrote down in `hosts` for the name asked is no rebinding. */
 static bool ask_rebinding(const struct judge *judge, const struct address *address,
 			  const void *context, struct verdict *out)
 {
-	(void)context;
-	return rule_rebinding(judge, address, out);
+	const struct named *named = context;
+
+	return rule_rebinding(judge, address, out) && !judge_is_static(judge, named, address);
 }
 
 static bool ask_reachability(const struct judge *judge, const struct address *address,
@@ -140,7 +142,7 @@ static struct verdict judge_answer(const struct judge *judge, const struct answe
 		return v;
 	}
 	if (!answer->from_static && !judge_may_rebind(judge, &named) &&
-	    (ask_addresses(judge, answer, ask_rebinding, NULL, &v) ||
+	    (ask_addresses(judge, answer, ask_rebinding, &named, &v) ||
 	     ask_targets(judge, answer, target_is_not_public, &v)))
 		return v;
 

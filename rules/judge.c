@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "rules/judge.h"
 
+#include <string.h>
+
 #include "rules/classify.h"
 #include "rules/embedding.h"
 #include "rules/floor.h"
@@ -167,6 +169,25 @@ static bool is_carved_out(const struct judge *judge, const struct address *addre
 
 	return list_find_single_form(judge->image, &judge->policy->lists[LIST_ALLOW_PRIVATE_CIDRS],
 				     address, &any) != NULL;
+}
+
+bool judge_is_static(const struct judge *judge, const struct named *named,
+		     const struct address *address)
+{
+	const struct policy_image *image = judge->image;
+	const struct image_list *list = &image->wide[WIDE_HOST_ADDRESSES];
+	const struct image_host *hosts = image_at(image, image->hosts.offset);
+	const struct list_query any = {.port_rule = PORT_ANY};
+	const struct image_rule *rule = list_find_single_form(image, list, address, &any);
+
+	for (; rule != NULL; rule = list_next(image, list, rule)) {
+		const struct image_host *host = &hosts[rule->value];
+		if (host->key_length == named->walk.name->length &&
+		    memcmp(image_at(image, host->key), named->walk.name->text, host->key_length) ==
+			    0)
+			return true;
+	}
+	return false;
 }
 
 bool judge_may_rebind(const struct judge *judge, const struct named *named)

@@ -66,6 +66,10 @@ bool judge_lists_name(const struct judge *judge, const struct named *named,
 bool judge_lists_address(const struct judge *judge, const struct address *address,
 			 const struct list_query *query, struct place *place);
 
+/* `hosts` gives the name this address. */
+bool judge_is_static(const struct judge *judge, const struct named *named,
+		     const struct address *address);
+
 /* Rule 8 for one address of a public name, asked for by name; ADDRESS may be public. */
 bool judge_may_rebind(const struct judge *judge, const struct named *named);
 bool rule_rebinding(const struct judge *judge, const struct address *address, struct verdict *out);
