@@ -519,8 +519,7 @@ static int install(const struct ruleset *ruleset, enum filter_backend backend, c
 	return error;
 }
 
-/* The front end that FILTER_AUTO means: whichever holds rules of ours already, else FILTER_AUTO. */
-static enum filter_backend backend_in_use(const struct ruleset *ruleset)
+enum filter_backend filter_backend_in_use(const struct ruleset *ruleset)
 {
 	static const enum filter_backend backends[] = {FILTER_IPTABLES_NFT, FILTER_IPTABLES_LEGACY};
 	char problem[256];
@@ -545,7 +544,7 @@ int filter_install(const struct ruleset *ruleset, enum filter_backend backend, c
 	if (error != 0)
 		return error;
 	if (backend == FILTER_AUTO)
-		backend = backend_in_use(ruleset);
+		backend = filter_backend_in_use(ruleset);
 	if (backend != FILTER_AUTO)
 		return install(ruleset, backend, problem, size);
 	error = install(ruleset, FILTER_IPTABLES_NFT, problem, size);
@@ -553,6 +552,56 @@ int filter_install(const struct ruleset *ruleset, enum filter_backend backend, c
 		return 0;
 	if (install(ruleset, FILTER_IPTABLES_LEGACY, second, sizeof(second)) == 0)
 		return 0;
+	size_t length = strlen(problem);
+	snprintf(problem + length, size - length, "; %s", second);
+	return error;
+}
+
+/* Both families at once by one front end. */
+static int install_blindly(const struct ruleset *ruleset, enum filter_backend backend,
+			   char *problem, size_t size)
+{
+	static const enum address_family families[] = {ADDRESS_IPV4, ADDRESS_IPV6};
+	struct tool tools[2];
+	int errors[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct side side = {.family = families[i], .backend = backend};
+		char name[32];
+		const char *argv[] = {name, "--noflush", "-w", LOCK_WAIT, NULL};
+		char *text = ruleset_text(ruleset, families[i]);
+		snprintf(name, sizeof(name), "%s-%s-restore", i == 0 ? "iptables" : "ip6tables",
+			 backend_text(&side));
+		errors[i] =
+			text == NULL ? -ENOMEM : tool_begin(&tools[i], argv, text, problem, size);
+		tools[i].name = i == 0 ? "iptables-restore" : "ip6tables-restore";
+		free(text);
+	}
+	for (int i = 0; i < 2; i++) {
+		char *output = NULL;
+		if (errors[i] == 0)
+			errors[i] = tool_end(&tools[i], &output, problem, size);
+		free(output);
+	}
+	if (errors[1] != 0 && ipv6_is_disabled())
+		errors[1] = 0;
+	return errors[0] != 0 ? errors[0] : errors[1];
+}
+
+int filter_install_fresh(const struct ruleset *ruleset, char *problem, size_t size)
+{
+	char second[512];
+	int error = ruleset_check(ruleset, problem, size);
+
+	if (error != 0)
+		return error;
+	error = install_blindly(ruleset, FILTER_IPTABLES_NFT, problem, size);
+	if (error == 0)
+		return 0;
+	undo_install(ruleset, FILTER_IPTABLES_NFT);
+	if (install_blindly(ruleset, FILTER_IPTABLES_LEGACY, second, sizeof(second)) == 0)
+		return 0;
+	undo_install(ruleset, FILTER_IPTABLES_LEGACY);
 	size_t length = strlen(problem);
 	snprintf(problem + length, size - length, "; %s", second);
 	return error;
@@ -600,7 +649,7 @@ int filter_verify(const struct ruleset *ruleset, enum filter_backend backend, ch
 	if (error != 0)
 		return error;
 	if (backend == FILTER_AUTO)
-		backend = backend_in_use(ruleset);
+		backend = filter_backend_in_use(ruleset);
 	if (backend == FILTER_AUTO) {
 		snprintf(problem, size, "no rules of instance %s", ruleset->instance);
 		return -ENOENT;

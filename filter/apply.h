@@ -25,6 +25,18 @@ enum filter_backend {
 int filter_install(const struct ruleset *ruleset, enum filter_backend backend, char *problem,
 		   size_t size);
 
+/*
+ * The same for a network namespace that the caller has just made and nobody else knows: it does not
+ * look first what stands there, and works on both families at once. Front end as FILTER_AUTO.
+ */
+int filter_install_fresh(const struct ruleset *ruleset, char *problem, size_t size);
+
+/*
+ * Which front end holds RULESET's instance: FILTER_AUTO when none does. With the answer
+ * filter_verify() needs half the programs.
+ */
+enum filter_backend filter_backend_in_use(const struct ruleset *ruleset);
+
 /* Takes every chain and jump of RULESET's instance away; 0 also when there was none. */
 int filter_remove(const struct ruleset *ruleset, enum filter_backend backend, char *problem,
 		  size_t size);

@@ -101,6 +101,8 @@ static int spawn(const char *path, const char *const *argv, const int fds[3], pi
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	for (int i = 0; i < 3 && error == 0; i++)
 		error = posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+	if (error == 0)
+		error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 	if (error == 0) /* execve takes pointers to char and writes to none of them */
 		error = posix_spawn(pid, path, &actions, &attributes,
 				    (char *const *)(uintptr_t)argv, environment);
@@ -139,54 +141,65 @@ static void one_line(const char *program, const char *text, int status, char *pr
 		snprintf(at, size - (size_t)length, "signal %d", WTERMSIG(status));
 }
 
-static int run(const char *path, const char *const *argv, const int fds[3], char **output,
-	       char *problem, size_t size)
+static void close_all(struct tool *tool)
 {
-	char *said;
-	int status;
-	pid_t pid;
-	int error = spawn(path, argv, fds, &pid);
-
-	if (error != 0)
-		return error;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	*output = read_all(fds[1]);
-	if (*output == NULL)
-		return -errno;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
-	said = read_all(fds[2]);
-	one_line(argv[0], said == NULL ? "" : said, status, problem, size);
-	free(said);
-	return -EIO;
+	for (int i = 0; i < 3; i++)
+		if (tool->fds[i] >= 0)
+			close(tool->fds[i]);
 }
 
-int tool_run(const char *const *argv, const char *input, char **output, char *problem, size_t size)
+int tool_begin(struct tool *tool, const char *const *argv, const char *input, char *problem,
+	       size_t size)
 {
 	char path[128];
-	int fds[3] = {-1, -1, -1};
 	int error = find_program(argv[0], path, sizeof(path));
 
-	*output = NULL;
+	*tool = (struct tool){.name = argv[0], .fds = {-1, -1, -1}};
 	if (error != 0) {
 		snprintf(problem, size, "there is no program %s", argv[0]);
 		return error;
 	}
-	problem[0] = '\0';
 	for (int i = 0; i < 3 && error == 0; i++) {
-		fds[i] = memfd_create(argv[0], MFD_CLOEXEC);
-		error = fds[i] < 0 ? -errno : 0;
+		tool->fds[i] = memfd_create(argv[0], MFD_CLOEXEC);
+		error = tool->fds[i] < 0 ? -errno : 0;
 	}
 	if (error == 0)
-		error = write_all(fds[0], input == NULL ? "" : input);
+		error = write_all(tool->fds[0], input == NULL ? "" : input);
 	if (error == 0)
-		error = run(path, argv, fds, output, problem, size);
-	if (error != 0 && problem[0] == '\0')
+		error = spawn(path, argv, tool->fds, &tool->pid);
+	if (error != 0) {
 		snprintf(problem, size, "%s: %s", argv[0], strerror(-error));
-	for (int i = 0; i < 3; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		close_all(tool);
+	}
 	return error;
+}
+
+int tool_end(struct tool *tool, char **output, char *problem, size_t size)
+{
+	int status = 0, error = 0;
+
+	while (waitpid(tool->pid, &status, 0) < 0 && error == 0)
+		error = errno == EINTR ? 0 : -errno;
+	*output = error == 0 ? read_all(tool->fds[1]) : NULL;
+	if (error == 0 && *output == NULL)
+		error = -errno;
+	if (error != 0) {
+		snprintf(problem, size, "%s: %s", tool->name, strerror(-error));
+	} else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		char *said = read_all(tool->fds[2]);
+		one_line(tool->name, said == NULL ? "" : said, status, problem, size);
+		free(said);
+		error = -EIO;
+	}
+	close_all(tool);
+	return error;
+}
+
+int tool_run(const char *const *argv, const char *input, char **output, char *problem, size_t size)
+{
+	struct tool tool;
+	int error = tool_begin(&tool, argv, input, problem, size);
+
+	*output = NULL;
+	return error != 0 ? error : tool_end(&tool, output, problem, size);
 }
