@@ -275,6 +275,10 @@ static bool start_all(struct run *run)
 	run->recorded = true;
 	write_files(run);
 	error = start_inner(run);
+	if (error == 0 && uplink_allow(&run->uplink, problem, sizeof(problem)) != 0) {
+		report("%s", problem);
+		return false;
+	}
 	if (error == 0)
 		error = start_middle(run);
 	if (error != 0) {

@@ -158,6 +158,7 @@ int middle_run(const struct middle_options *options)
 			.ready_fd = options->ready,
 			.lifetime_fd = options->lifetime,
 			.manage_rules = true,
+			.own_namespace = true,
 		};
 		status = parent_run(&parent) == 0 ? 0 : 2;
 	}

@@ -28,9 +28,9 @@
 
 #include "confine/masquerade.h"
 #include "confine/netlink.h"
-#include "confine/program.h"
 #include "confine/sysctl.h"
 #include "daemon/report.h"
+#include "filter/tool.h"
 
 /* In the order in which they are tried: what the host uses by default, then each by name. */
 static const struct front {
@@ -49,13 +49,51 @@ static const struct front *front_of(int backend)
 	return &fronts[backend >= 0 && backend < FRONT_COUNT ? backend : 0];
 }
 
-static int restore(int backend, bool ipv6, const char *text, char *problem, size_t size)
+/* One text for each family, given to both restore programs at once. */
+struct change {
+	struct tool tools[2];
+	int errors[2];
+	char problems[2][256];
+};
+
+static void begin_change(struct change *change, int backend, bool ipv6, const char *text)
 {
 	const struct front *front = front_of(backend);
 	const char *arguments[] = {ipv6 ? front->restore6 : front->restore4, "-w", "--noflush",
 				   NULL};
 
-	return program_run(arguments, text, NULL, problem, size);
+	change->problems[ipv6][0] = '\0';
+	change->errors[ipv6] = tool_begin(&change->tools[ipv6], arguments, text,
+					  change->problems[ipv6], sizeof(change->problems[ipv6]));
+}
+
+static void end_change(struct change *change, bool ipv6)
+{
+	char *output = NULL;
+
+	if (change->errors[ipv6] == 0)
+		change->errors[ipv6] =
+			tool_end(&change->tools[ipv6], &output, change->problems[ipv6],
+				 sizeof(change->problems[ipv6]));
+	free(output);
+}
+
+/* Puts our rules in or takes them out, in both families of the run. */
+static void begin_rules(struct change *change, const struct uplink *uplink, bool add)
+{
+	char text[2048];
+
+	*change = (struct change){.errors = {0, 0}};
+	for (int ipv6 = 0; ipv6 <= uplink->plan.ipv6; ipv6++) {
+		masquerade_text(&uplink->plan, ipv6, add, text, sizeof(text));
+		begin_change(change, uplink->backend, ipv6, text);
+	}
+}
+
+static void end_rules(struct change *change, const struct uplink *uplink)
+{
+	for (int ipv6 = 0; ipv6 <= uplink->plan.ipv6; ipv6++)
+		end_change(change, ipv6);
 }
 
 /* Takes out what carries the tag of ID, whatever else happened to the rules meanwhile. */
@@ -63,17 +101,22 @@ static void sweep_rules(int backend, bool ipv6, const char *id)
 {
 	const struct front *front = front_of(backend);
 	const char *arguments[] = {ipv6 ? front->save6 : front->save4, NULL};
-	char problem[256] = "", tag[32];
+	struct change change = {.errors = {0, 0}};
+	char problem[256], tag[32];
 	char *saved = NULL;
 
 	snprintf(tag, sizeof(tag), MASQUERADE_TAG "%s", id);
-	if (program_run(arguments, NULL, &saved, problem, sizeof(problem)) != 0)
-		return;
-	char *text = strstr(saved, tag) == NULL ? NULL : masquerade_deletions(saved, tag);
+	int error = tool_run(arguments, NULL, &saved, problem, sizeof(problem));
+	char *text =
+		error != 0 || strstr(saved, tag) == NULL ? NULL : masquerade_deletions(saved, tag);
 	free(saved);
-	if (text != NULL && text[0] != '\0' &&
-	    restore(backend, ipv6, text, problem, sizeof(problem)) != 0)
-		report("cannot take the packet-filter rules of run %s away: %s", id, problem);
+	if (text != NULL && text[0] != '\0') {
+		begin_change(&change, backend, ipv6, text);
+		end_change(&change, ipv6);
+		if (change.errors[ipv6] != 0)
+			report("cannot take the packet-filter rules of run %s away: %s", id,
+			       change.problems[ipv6]);
+	}
 	free(text);
 }
 
@@ -219,40 +262,11 @@ static int connect_side(struct netlink *netlink, const struct plan *plan,
 			  : netlink_route(netlink, plan->interface, &side->governed, &side->up);
 }
 
-static int add_rules(struct uplink *uplink, char *problem, size_t size)
-{
-	char text[2048];
-	int error = -ENOENT;
-
-	masquerade_text(&uplink->plan, false, true, text, sizeof(text));
-	/* A front end that is missing, or that this kernel does not take, gives way to the next. */
-	for (uplink->backend = 0; uplink->backend < FRONT_COUNT; uplink->backend++) {
-		char why[256] = "";
-		error = restore(uplink->backend, false, text, why, sizeof(why));
-		if (error == 0)
-			break;
-		if (uplink->backend == 0)
-			snprintf(problem, size, "cannot install masquerading: %s", why);
-	}
-	if (error != 0) {
-		uplink->backend = 0;
-		return error;
-	}
-	if (uplink->plan.ipv6) {
-		char why[256] = "";
-		masquerade_text(&uplink->plan, true, true, text, sizeof(text));
-		if (restore(uplink->backend, true, text, why, sizeof(why)) != 0) {
-			report("no IPv6 for the command, cannot install its masquerading: %s", why);
-			uplink->plan.ipv6 = false;
-		}
-	}
-	return 0;
-}
-
-/* Takes names and addresses, and writes down that they are taken. */
-static int record(struct uplink *uplink, char *problem, size_t size)
+int uplink_open(struct uplink *uplink, char *problem, size_t size)
 {
 	bool *taken = calloc(PLAN_BLOCK_COUNT, sizeof(*taken));
+
+	*uplink = (struct uplink){.state = {.folder = -1, .lock = -1}, .live = -1};
 	int error = taken == NULL ? -ENOMEM : state_open(&uplink->state);
 
 	if (error == 0) {
@@ -275,19 +289,34 @@ static int record(struct uplink *uplink, char *problem, size_t size)
 	return error;
 }
 
-int uplink_open(struct uplink *uplink, char *problem, size_t size)
+int uplink_allow(struct uplink *uplink, char *problem, size_t size)
 {
-	uplink->state = (struct state){.folder = -1, .lock = -1};
-	uplink->live = -1;
-	int error = record(uplink, problem, size);
+	struct change change;
+	int error = set_forwarding(uplink, problem, size);
+
 	if (error != 0)
 		return error;
-	error = add_rules(uplink, problem, size);
-	if (error == 0)
-		error = set_forwarding(uplink, problem, size);
-	if (error != 0)
-		uplink_close(uplink);
-	return error;
+	/* A front end that is missing, or that this kernel does not take, gives way to the next. */
+	for (uplink->backend = 0; uplink->backend < FRONT_COUNT; uplink->backend++) {
+		begin_rules(&change, uplink, true);
+		end_rules(&change, uplink);
+		if (change.errors[0] == 0)
+			break;
+		if (uplink->backend == 0)
+			snprintf(problem, size, "cannot install masquerading: %s",
+				 change.problems[0]);
+		sweep_rules(uplink->backend, true, uplink->plan.id);
+	}
+	if (change.errors[0] != 0) {
+		uplink->backend = 0;
+		return change.errors[0];
+	}
+	if (uplink->plan.ipv6 && change.errors[1] != 0) {
+		report("no IPv6 for the command, cannot install its masquerading: %s",
+		       change.problems[1]);
+		uplink->plan.ipv6 = false;
+	}
+	return 0;
 }
 
 int uplink_connect(const struct uplink *uplink, int middle, char *problem, size_t size)
@@ -338,31 +367,31 @@ int uplink_configure(const struct uplink *uplink, char *problem, size_t size)
 	return error;
 }
 
-static void remove_rules(const struct uplink *uplink, bool ipv6)
+/* Under the lock. */
+static void remove_all(struct uplink *uplink)
 {
-	char text[2048], why[256];
+	const char *id = uplink->plan.id;
+	struct change change;
 
-	/* The short way; when another tool has taken some away already, it takes none. */
-	masquerade_text(&uplink->plan, ipv6, false, text, sizeof(text));
-	if (restore(uplink->backend, ipv6, text, why, sizeof(why)) != 0)
-		sweep_rules(uplink->backend, ipv6, uplink->plan.id);
+	/* The short way; when another tool has taken some of them away already, it takes none. */
+	begin_rules(&change, uplink, false);
+	remove_interface(id);
+	end_rules(&change, uplink);
+	for (int ipv6 = 0; ipv6 < 2; ipv6++)
+		if (change.errors[ipv6] != 0)
+			sweep_rules(uplink->backend, ipv6, id);
+	state_remove(&uplink->state, id);
+	if (!sweep(&uplink->state, NULL))
+		state_vanish(&uplink->state);
 }
 
 void uplink_close(struct uplink *uplink)
 {
 	if (uplink->state.folder < 0)
 		return;
-	if (state_lock(&uplink->state) == 0) {
-		if (faccessat(uplink->state.folder, uplink->plan.id, F_OK, 0) == 0) {
-			remove_rules(uplink, false);
-			if (uplink->plan.ipv6)
-				remove_rules(uplink, true);
-			remove_interface(uplink->plan.id);
-			state_remove(&uplink->state, uplink->plan.id);
-			if (!sweep(&uplink->state, NULL))
-				state_vanish(&uplink->state);
-		}
-	}
+	if (state_lock(&uplink->state) == 0 &&
+	    faccessat(uplink->state.folder, uplink->plan.id, F_OK, 0) == 0)
+		remove_all(uplink);
 	state_close(&uplink->state);
 	if (uplink->live >= 0)
 		close(uplink->live);

@@ -23,11 +23,16 @@ struct uplink {
 };
 
 /*
- * In the host's network namespace. Sweeps what killed runs left, chooses names and addresses that
- * are free, records the run and opens the host for it. 0, or negative errno with one line in
- * PROBLEM and nothing left behind.
+ * In the host's network namespace. Sweeps what killed runs left, chooses names and addresses that are
+ * free, and records the run. 0, or negative errno with one line in PROBLEM and nothing left behind.
  */
 int uplink_open(struct uplink *uplink, char *problem, size_t size);
+
+/*
+ * In the host's network namespace: lets the run's packets through the host. May take plan.ipv6 back.
+ * On failure uplink_close() is still due.
+ */
+int uplink_allow(struct uplink *uplink, char *problem, size_t size);
 
 /* In the host's network namespace: connects the one behind MIDDLE, as PLAN_UP. */
 int uplink_connect(const struct uplink *uplink, int middle, char *problem, size_t size);

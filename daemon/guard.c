@@ -7,16 +7,30 @@
 #include "daemon/report.h"
 #include "filter/apply.h"
 
+int guard_ruleset(const struct config *config, uint32_t uid, struct ruleset *out, char *problem,
+		  size_t size)
+{
+	int error = config_ruleset(config, out, problem, size);
+
+	if (error == 0 && out->hook == HOOK_OUTPUT && uid != 0) {
+		out->exempt = true;
+		out->exempt_uid = uid;
+	}
+	return error;
+}
+
 int guard_install(struct guard *guard, const struct ruleset *ruleset, uint64_t now, char *problem,
 		  size_t size)
 {
-	int error = filter_install(ruleset, FILTER_AUTO, problem, size);
+	int error = guard->alone && !guard->installed
+			    ? filter_install_fresh(ruleset, problem, size)
+			    : filter_install(ruleset, FILTER_AUTO, problem, size);
 
 	if (error != 0)
 		return error;
 	guard->ruleset = *ruleset;
 	guard->installed = true;
-	guard->next = now + GUARD_CHECK_MS;
+	guard->next = guard->alone ? UINT64_MAX : now + GUARD_CHECK_MS;
 	return 0;
 }
 
@@ -28,11 +42,15 @@ void guard_tick(struct guard *guard, uint64_t now)
 		return;
 	guard->checks++;
 	guard->next = now + GUARD_CHECK_MS;
-	if (filter_verify(&guard->ruleset, FILTER_AUTO, guard->problem, sizeof(guard->problem)) ==
-	    0) {
+	/* Asked once: with a front end named, a check takes half the programs. */
+	if (guard->backend == FILTER_AUTO)
+		guard->backend = filter_backend_in_use(&guard->ruleset);
+	if (filter_verify(&guard->ruleset, guard->backend, guard->problem,
+			  sizeof(guard->problem)) == 0) {
 		guard->problem[0] = '\0';
 		return;
 	}
+	guard->backend = FILTER_AUTO;
 	if (filter_install(&guard->ruleset, FILTER_AUTO, problem, sizeof(problem)) == 0) {
 		guard->repairs++;
 		report("repaired the packet-filter rules: %s", guard->problem);

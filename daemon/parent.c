@@ -76,23 +76,29 @@ static bool all_ready(const struct parent *parent)
 	return true;
 }
 
+static int install_rules(struct parent *parent, char *problem, size_t size)
+{
+	struct ruleset ruleset;
+
+	if (!parent->options->manage_rules || !parent->config->gate_enabled)
+		return 0;
+	parent->guard.alone = parent->options->own_namespace;
+	int error = guard_ruleset(parent->config, parent->uid, &ruleset, problem, size);
+	return error != 0 ? error
+			  : guard_install(&parent->guard, &ruleset, loop_now(), problem, size);
+}
+
 static void become_ready(struct parent *parent)
 {
-	const struct parent_options *options = parent->options;
 	char problem[512];
 
-	if (options->manage_rules && parent->config->gate_enabled) {
-		struct ruleset ruleset;
-		if (config_ruleset(parent->config, &ruleset, problem, sizeof(problem)) != 0 ||
-		    guard_install(&parent->guard, &ruleset, loop_now(), problem, sizeof(problem)) !=
-			    0) {
-			report("%s", problem);
-			parent->failed = true;
-			return;
-		}
+	if (!parent->guard.installed && install_rules(parent, problem, sizeof(problem)) != 0) {
+		report("%s", problem);
+		parent->failed = true;
+		return;
 	}
 	parent->ready = true;
-	if (options->ready_fd >= 0 && write(options->ready_fd, "", 1) < 0)
+	if (parent->options->ready_fd >= 0 && write(parent->options->ready_fd, "", 1) < 0)
 		report("cannot say that it is ready: %s", strerror(errno));
 	notify("READY=1");
 }
@@ -419,6 +425,9 @@ int parent_run(const struct parent_options *options)
 		error = prepare(parent, problem, sizeof(problem));
 	if (error == 0)
 		error = start_children(parent, problem, sizeof(problem));
+	/* Where nobody is governed yet, the rules can be made while the children start. */
+	if (error == 0 && options->own_namespace)
+		error = install_rules(parent, problem, sizeof(problem));
 	if (error != 0)
 		report("%s", problem);
 	while (error == 0 && !parent->failed && !parent->ending)

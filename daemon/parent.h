@@ -20,6 +20,8 @@ struct parent_options {
 	int lifetime_fd;	 /* end of file or a byte on it ends the parent in order; -1: none */
 	bool manage_rules;	 /* install the rules before ready, verify and repair them while running */
 	bool remove_rules;	 /* and remove them at the end */
+	/* Nobody else knows this network namespace: rules need no look before and none after. */
+	bool own_namespace;
 };
 
 /*

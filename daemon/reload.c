@@ -134,7 +134,7 @@ static void commit(struct parent *parent)
 	/* From here on the policy is in force; what goes wrong is reported, and repaired by the
 	 * guard. */
 	if (parent->guard.installed &&
-	    config_ruleset(parent->config, &ruleset, problem, sizeof(problem)) == 0 &&
+	    guard_ruleset(parent->config, parent->uid, &ruleset, problem, sizeof(problem)) == 0 &&
 	    memcmp(&ruleset, &parent->guard.ruleset, sizeof(ruleset)) != 0) {
 		parent->guard.ruleset = ruleset;
 		guard_install(&parent->guard, &ruleset, loop_now(), problem, sizeof(problem));

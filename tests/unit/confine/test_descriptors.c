@@ -19,12 +19,16 @@
 #include <unistd.h>
 
 #include "confine/descriptors.h"
-#include "confine/program.h"
+#include "filter/tool.h"
 
 static int run(const char *const *arguments, const char *input, char **output, char problem[256])
 {
 	problem[0] = '\0';
-	return program_run(arguments, input, output, problem, 256);
+	char *unread = NULL;
+	int error = tool_run(arguments, input, output != NULL ? output : &unread, problem, 256);
+
+	free(unread);
+	return error;
 }
 
 static void test_input_output(void **state)
@@ -57,13 +61,14 @@ static void test_failure(void **state)
 
 	(void)state;
 	assert_int_equal(run(missing, NULL, NULL, problem), -ENOENT);
-	assert_string_equal(problem, "no-such-program-anywhere is not installed");
+	assert_string_equal(problem, "there is no program no-such-program-anywhere");
 	assert_int_equal(run(list, NULL, &output, problem), -EIO);
 	assert_string_equal(problem,
-			    "ls: cannot access '/nonexistent/x': No such file or directory");
-	assert_null(output);
+			    "ls: ls: cannot access '/nonexistent/x': No such file or directory");
+	free(output);
 	assert_int_equal(run(quiet, NULL, &output, problem), -EIO);
-	assert_null(output);
+	assert_string_equal(problem, "false: exit status 1");
+	free(output);
 }
 
 /* Nothing of ours goes along: neither descriptors nor the environment. */
