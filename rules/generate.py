@@ -61,9 +61,9 @@ def read_floor(folder):
         kind = fields[0]
         if kind in ("floor", "infrastructure"):
             port = 0
-            if len(fields) == 4 and kind == "floor" and fields[2] == "tcp" and 0 < int(fields[3]) < 65536:
+            if len(fields) == 4 and kind == "floor" and fields[2] == "tcp" and fields[3].isdecimal():
                 port = int(fields[3])
-            elif len(fields) != 2:
+            if len(fields) != 2 and not 0 < port < 65536:
                 raise Mistake(f"{name}:{number}: {' '.join(fields)} is no rule")
             addresses.append((kind, network(name, number, fields[1]), port, number))
         elif kind in ("name", "bare") and len(fields) == 2:
@@ -173,7 +173,7 @@ def write_names(out, names):
     seen = {}
     for text, kind, source, line, label in names:
         if text in seen:
-            raise Mistake(f"{text} stands in {seen[text]} and in {source} line {line}")
+            raise Mistake(f"{text} stands twice: {seen[text]} and {source} line {line}")
         seen[text] = f"{source} line {line}"
     size = 1
     while size < 4 * len(names):
