@@ -8,6 +8,7 @@ Exit status 77 where the kernel has no NFQUEUE.
 """
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import HERE, OTHER4, SERVER4, SERVER6, Gate, Lab, Tap, run  # noqa: E402
+from lab import HERE, OTHER4, SERVER4, SERVER6, UID, Gate, Lab, Tap, run  # noqa: E402
 
 GATE, PARENT = sys.argv[1:3]
 CONFIG = """
@@ -29,10 +30,11 @@ NOBODY = ("65534", "65534")
 CLIENT = r"""
 import json, socket, sys, time
 host, port, pause, patience = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
+local = int(sys.argv[5])
 pieces = json.load(sys.stdin)
 result = {"connect": None, "data": "", "error": None, "seconds": None}
 def attempt():
-    s = socket.create_connection((host, port), timeout=min(patience, 5))
+    s = socket.create_connection((host, port), timeout=min(patience, 5), source_address=("", local))
     result["connect"] = "ok"
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     s.settimeout(patience)
@@ -62,9 +64,9 @@ def get(host, extra="", path="/"):
     return f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{extra}\r\n"
 
 
-def exchange(lab, *pieces, to=SERVER4, port=80, pause=0, namespace="client", prefix=(), patience=5):
+def exchange(lab, *pieces, to=SERVER4, port=80, pause=0, namespace="client", prefix=(), patience=5, local=0):
     answer = lab.inside(namespace, *prefix, sys.executable, "-c", CLIENT, to, str(port), str(pause), str(patience),
-                        input=json.dumps(pieces)).stdout
+                        str(local), input=json.dumps(pieces)).stdout
     return json.loads(answer.splitlines()[-1])
 
 
@@ -257,8 +259,16 @@ class Cases:
     def case_reset_ends_the_flow(self):
         mark = self.lab.mark()
         text = get("good.example")
-        came = raw(self.lab, ["syn", ""], ["seg", 0, text[:20]], ["flags", 4, 20], ["seg", 20, text[20:]], ["wait", 0.3])
+        came = raw(self.lab, ["syn", ""], ["seg", 0, text[:20]], ["flags", 4, 0], ["seg", 20, text[20:]], ["wait", 0.3])
         check(quiet(self.lab, mark) == b"" and not any("ok" in p["data"] for p in came), came)
+
+    def case_a_refused_port_is_used_again(self):
+        """The server and connection tracking still have the refused connection."""
+        for address in (SERVER4, SERVER6):
+            came = exchange(self.lab, get("elsewhere.example"), to=address, local=45678)
+            check(came["error"] == "ConnectionResetError", came)
+            came = exchange(self.lab, get("good.example"), to=address, local=45678)
+            check(came["data"].endswith("ok"), came)
 
     def case_sni(self):
         for name, allowed in (("good.example", True), ("elsewhere.example", False), ("blocked.example", False)):
@@ -287,8 +297,8 @@ class Cases:
             out = self.lab.inside("client", "curl", "-ksS", "-m", "5", "--resolve", f"good.example:{port}:{SERVER4}",
                                   f"https://good.example:{port}/")
             check("HTTP/1.0 200 ok" in out.stdout or "s_server" in out.stdout, out.stdout[:300])
-            # Without rule 5 of the ruleset bare acknowledgments come as well; and still the flow leaves soon.
-            check(self.gate.status()["packets"] - before < 12, self.gate.status())
+            # SYN, one or two hellos, and what turns the flow opaque; bare acknowledgments do not come.
+            check(self.gate.status()["packets"] - before <= 5, before, self.gate.status())
 
     def case_datagrams(self):
         before = len(self.gate.audits)
@@ -312,7 +322,7 @@ class Cases:
     def case_own_traffic_of_a_uid(self):
         """Hook output: the client is `host`, by its uid."""
         self.gate.pin("host", "good.example", SERVER4)
-        as_user = ("setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups")
+        as_user = ("setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups")
         check(exchange(self.lab, get("good.example"), namespace="gate", prefix=as_user)["data"].endswith("ok"))
         mark = self.lab.mark()
         came = exchange(self.lab, get("elsewhere.example"), namespace="gate", prefix=as_user)
@@ -407,6 +417,7 @@ class Cases:
 def starts(lab, tap):
     """What cannot start says why, in one line."""
     def first(config=CONFIG, *identity, prefix=()):
+        lab.install(PARENT, CONFIG)
         gate = Gate(lab, GATE, PARENT, config, *identity) if not prefix else Prefixed(lab, config, prefix)
         line, ending = gate.first, gate.answers.get(timeout=10)
         gate.end()
@@ -468,7 +479,7 @@ def main():
         starts(lab, tap)
         only = os.environ.get("ONLY")
         for name, function in Cases(lab, gate).all():
-            if only is None or only in name:
+            if only is None or re.search(only, name):
                 tap.case(name, function)
     return tap.end()
 

@@ -7,8 +7,8 @@
     | fd77::2    |            |     93.184.216.1           | 2606:2800:220::34   |
     +------------+            +----------------+            +---------------------+
 
-The gate's namespace forwards; its rules have the shape of docs/theory-of-operation.md. The client's own
-traffic goes through hook `forward`, the gate namespace's own through hook `output` (uid 1234 alone).
+The gate's namespace forwards. The client's traffic goes through hook `forward`, what uid 1234 sends in the
+gate's namespace through hook `output`.
 """
 import os
 import queue
@@ -17,8 +17,7 @@ import sys
 import threading
 import time
 
-MASK = 0x00ff0000
-ALLOWED, WATCHED, REFUSED = (f"{n << 16:#x}/{MASK:#x}" for n in (1, 2, 3))
+UID = 1234
 SERVER4, SERVER6 = "93.184.216.34", "2606:2800:220::34"
 OTHER4 = "93.184.216.35"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,9 +28,8 @@ def run(*words, check=True, **options):
 
 
 class Lab:
-    def __init__(self, folder, queue_number=4477):
+    def __init__(self, folder):
         self.folder = folder
-        self.queue = queue_number
         self.names = {n: f"nfqt{os.getpid()}{n[0]}" for n in ("client", "gate", "server")}
         self.processes = []
 
@@ -78,42 +76,18 @@ class Lab:
             self.inside(n, "ip", "route", "add", "default", "via", via4)
             self.inside(n, "ip", "-6", "route", "add", "default", "via", via6)
         self.inside("gate", "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
-        for family in ("iptables", "ip6tables"):
-            self.inside("gate", family + "-restore", input=self.rules(family))
         self.log = os.path.join(self.folder, "server.log")
         self.start("server", sys.executable, os.path.join(HERE, "server.py"), self.log, "80", "443", "22")
         self.until(lambda: os.path.exists(self.log) and "ready" in open(self.log).read(), "the server")
 
-    def rules(self, family):
-        reject = "icmp-admin-prohibited" if family == "iptables" else "icmp6-adm-prohibited"
-        discovery = "" if family == "iptables" else "".join(
-            f"-A {chain} -p icmpv6 --icmpv6-type {t} -j {verdict}\n"
-            for t in (133, 134, 135, 136, 143) for chain, verdict in (("Q", "RETURN"),))
-        neighbours = "" if family == "iptables" else "".join(
-            f"-A F -p icmpv6 --icmpv6-type {t} -j RETURN\n" for t in (133, 134, 135, 136, 143))
-        return f"""*mangle
-:Q - [0:0]
--A PREROUTING -i gc -j Q
--A OUTPUT -m owner --uid-owner 1234 -j Q
--A Q -m conntrack --ctdir REPLY -j RETURN
-{discovery}-A Q -j CONNMARK --restore-mark --nfmask {MASK:#x} --ctmask {MASK:#x}
--A Q -m mark --mark {ALLOWED} -j RETURN
--A Q -m mark --mark {REFUSED} -j RETURN
--A Q -j NFQUEUE --queue-num {self.queue}
--A POSTROUTING -m mark ! --mark 0/{MASK:#x} -j CONNMARK --save-mark --nfmask {MASK:#x} --ctmask {MASK:#x}
--A INPUT -m mark ! --mark 0/{MASK:#x} -j CONNMARK --save-mark --nfmask {MASK:#x} --ctmask {MASK:#x}
-COMMIT
-*filter
-:F - [0:0]
--A FORWARD -i gc -j F
--A INPUT -i gc -j F
--A OUTPUT -m owner --uid-owner 1234 -j F
--A F -m conntrack --ctdir REPLY -j RETURN
-{neighbours}-A F -p tcp -m mark --mark {REFUSED} -j REJECT --reject-with tcp-reset
--A F -m mark --mark {REFUSED} -j REJECT --reject-with {reject}
--A F -m mark --mark 0/{MASK:#x} -j DROP
-COMMIT
-"""
+    def install(self, parent, config):
+        """The rules that Pinfold installs: for the client's interface, and for a uid of the gate's namespace."""
+        path = os.path.join(self.folder, "rules.yaml")
+        with open(path, "w") as file:
+            file.write(config)
+        for selector in ("gc", str(UID)):
+            for family, tool in (("4", "iptables"), ("6", "ip6tables")):
+                self.inside("gate", tool + "-restore", "--noflush", input=run(parent, "--rules", family, path, selector).stdout)
 
     @staticmethod
     def until(condition, what, seconds=10.0):

@@ -5,6 +5,7 @@
  * records as lines.
  *
  *     parent GATE CONFIG [UID GID]
+ *     parent --rules 4|6 CONFIG INTERFACE|UID    prints the rules for a hook of forward or output
  *
  * Reads commands from standard input, one a line, and answers each with one line on standard
  * output; audit records come between as `audit STAGE OUTCOME REASON CLIENT NAME ADDRESS PORT
@@ -34,6 +35,7 @@
 #include <fcntl.h>
 
 #include "config/config.h"
+#include "filter/ruleset.h"
 #include "message.h"
 #include "pins.h"
 
@@ -251,6 +253,39 @@ static void loop(void)
 	}
 }
 
+/* The rules that govern what comes in by an interface, or what a uid sends. */
+static int print_rules(const char *family, const char *path, const char *selector)
+{
+	struct config_findings findings;
+	struct config *config = config_read(path, &findings);
+	struct ruleset set = {.selector_count = 1};
+	char problem[256], *text;
+
+	if (config == NULL)
+		return 2;
+	set.queue = config->settings.gate.queue;
+	set.mark_mask = config->settings.gate.mark_mask;
+	if (selector[0] >= '0' && selector[0] <= '9') {
+		strcpy(set.instance, "out");
+		set.hook = HOOK_OUTPUT;
+		set.selectors[0].by_uid = true;
+		set.selectors[0].uid_first = set.selectors[0].uid_last = (uint32_t)atoi(selector);
+	} else {
+		strcpy(set.instance, "fwd");
+		set.hook = HOOK_FORWARD;
+		snprintf(set.selectors[0].interface, sizeof(set.selectors[0].interface), "%s",
+			 selector);
+	}
+	if (ruleset_check(&set, problem, sizeof(problem)) < 0)
+		stop(problem);
+	text = ruleset_text(&set, family[0] == '4' ? ADDRESS_IPV4 : ADDRESS_IPV6);
+	fputs(text, stdout);
+	free(text);
+	config_findings_free(&findings);
+	config_free(config);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static union message_body body;
@@ -259,6 +294,8 @@ int main(int argc, char **argv)
 	int fds[3], writable;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 5 && strcmp(argv[1], "--rules") == 0)
+		return print_rules(argv[2], argv[3], argv[4]);
 	if (argc != 3 && argc != 5)
 		return 2;
 	if (!load(argv[2], fds) || pins_create(&limits, seed, &writable, &fds[2]) < 0 ||
