@@ -518,6 +518,13 @@ static void add_mangle_gov(struct writer *writer)
 	     writer->states, writer->states);
 	rule(writer, "gov", STATE " -j " OWN, STATE_OF(MARK_NONE), OWN_OF("new"));
 	rule(writer, "gov", STATE " -j RETURN", STATE_OF(MARK_ALLOWED));
+	/* The client uses a port again whose refused connection conntrack and the server still
+	 * have. Its SYN goes to the gate; octets on it do not pass (nfq/judge.c). */
+	rule(writer, "gov",
+	     "-p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN " STATE
+	     " -j MARK --set-xmark 0x%x/0x%x",
+	     STATE_OF(MARK_REFUSED), mark_value(writer->set->mark_mask, MARK_WATCHED),
+	     writer->states);
 	rule(writer, "gov", STATE " -j RETURN", STATE_OF(MARK_REFUSED));
 	rule(writer, "gov",
 	     "-p %s -m conntrack --ctstate RELATED -m mark ! --mark 0x0/0x%x -j RETURN",
