@@ -264,10 +264,10 @@ class Cases:
 
     def case_a_refused_port_is_used_again(self):
         """The server and connection tracking still have the refused connection."""
-        for address in (SERVER4, SERVER6):
-            came = exchange(self.lab, get("elsewhere.example"), to=address, local=45678)
+        for address, port in ((SERVER4, 45678), (SERVER6, 45679)):
+            came = exchange(self.lab, get("elsewhere.example"), to=address, local=port)
             check(came["error"] == "ConnectionResetError", came)
-            came = exchange(self.lab, get("good.example"), to=address, local=45678)
+            came = exchange(self.lab, get("good.example"), to=address, local=port)
             check(came["data"].endswith("ok"), came)
 
     def case_sni(self):
