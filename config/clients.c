@@ -6,9 +6,11 @@
  */
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "config/entry.h"
 #include "config/load.h"
@@ -108,24 +110,39 @@ static void add_uid(struct load *load, const struct yaml_node *value, struct cli
 	warn_of_forward(load, value, "uid");
 }
 
+/* "/a/b": no way up, and nothing that YAML or a rule would need escaped. */
+static bool is_cgroup_path(const char *text)
+{
+	size_t length = strlen(text);
+
+	for (const char *byte = text; *byte != '\0'; byte++)
+		if ((unsigned char)*byte <= 0x20 || *byte == 0x7f || strchr("\"'\\", *byte) != NULL)
+			return false;
+	return text[0] == '/' && strstr(text, "/../") == NULL &&
+	       (length < 3 || strcmp(text + length - 3, "/..") != 0);
+}
+
 static void add_cgroup(struct load *load, const struct yaml_node *value,
 		       struct client_source *client, char *path)
 {
 	const char *text = option_text(load, value, "cgroup");
 	char full[sizeof(CGROUP_ROOT) + CGROUP_PATH_MAX];
 	struct stat status;
+	struct statfs system;
 
 	if (text == NULL)
 		return;
-	if (text[0] != '/' || value->length >= CGROUP_PATH_MAX || strstr(text, "/../") != NULL ||
-	    strpbrk(text, "\"\\\n") != NULL) {
+	if (!is_cgroup_path(text) || value->length >= CGROUP_PATH_MAX) {
 		load_error(load, value, "cgroup: must be an absolute path under " CGROUP_ROOT);
 		return;
 	}
 	snprintf(full, sizeof(full), CGROUP_ROOT "%s", text);
-	if (stat(full, &status) != 0 || !S_ISDIR(status.st_mode)) {
-		load_error(load, value, "cgroup: there is no " CGROUP_ROOT "%.100s: %s", text,
-			   errno != 0 ? strerror(errno) : "no folder");
+	if (stat(full, &status) != 0 || statfs(full, &system) != 0) {
+		load_error(load, value, "cgroup: " CGROUP_ROOT "%.100s: %s", text, strerror(errno));
+		return;
+	}
+	if (!S_ISDIR(status.st_mode) || system.f_type != CGROUP2_SUPER_MAGIC) {
+		load_error(load, value, "cgroup: " CGROUP_ROOT "%.100s is no cgroup v2", text);
 		return;
 	}
 	/* the inode number of a cgroup v2 folder is the cgroup's id: cgroups(7) */

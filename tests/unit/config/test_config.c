@@ -218,6 +218,10 @@ static void findings_have_exact_places(void **state)
 		 "f:2:32: error: interface: 'averyveryverylongname' is no name of an interface\n"},
 		{"clients: [{name: a, cgroup: ../x}]",
 		 "f:1:29: error: cgroup: must be an absolute path under /sys/fs/cgroup\n"},
+		{"clients: [{name: a, cgroup: /a/..}]",
+		 "f:1:29: error: cgroup: must be an absolute path under /sys/fs/cgroup\n"},
+		{"clients: [{name: a, cgroup: /nonexistent}]",
+		 "f:1:29: error: cgroup: /sys/fs/cgroup/nonexistent: No such file or directory\n"},
 		{"clients: [{name: a, address: x}]",
 		 "f:1:30: error: address: 'x' is no address and no CIDR\n"},
 		/* warnings alone do not stop it */
