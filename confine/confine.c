@@ -170,15 +170,18 @@ static int start_middle(struct run *run)
 	return error;
 }
 
-/* A signal from another process, not from the terminal, whose signals COMMAND gets itself. 0: none.
+/*
+ * A signal to pass on; 0: none. Not what the terminal's keys send, since COMMAND gets that itself.
+ * But the SIGHUP of a terminal that hangs up goes to the leader of its session alone, and that may
+ * be we.
  */
 static int take_signal(struct run *run)
 {
 	struct signalfd_siginfo info;
 
-	if (read(run->signals, &info, sizeof(info)) != sizeof(info) || info.ssi_code > 0)
+	if (read(run->signals, &info, sizeof(info)) != sizeof(info))
 		return 0;
-	return (int)info.ssi_signo;
+	return info.ssi_code <= 0 || info.ssi_signo == SIGHUP ? (int)info.ssi_signo : 0;
 }
 
 /* Waits for FD while nothing else happens. False: a child died or a signal came. */
