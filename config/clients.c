@@ -356,3 +356,26 @@ void clients_print(const struct config_private *private, FILE *out)
 	for (size_t i = 0; i < count; i++)
 		print_client(private, i, out);
 }
+
+int config_set_client(struct config *config, const char *name, const char *interface)
+{
+	struct config_private *private = (struct config_private *)config;
+	struct client_source *client = arena_alloc(&private->arena, 1, sizeof(*client));
+	struct client_selector *selector = arena_alloc(&private->arena, 1, sizeof(*selector));
+	struct client_cgroup *cgroup = arena_alloc(&private->arena, 1, sizeof(*cgroup));
+
+	if (client == NULL || selector == NULL || cgroup == NULL)
+		return -ENOMEM;
+	if (strlen(name) >= sizeof(client->name) ||
+	    strlen(interface) >= sizeof(selector->interface))
+		return -EINVAL;
+	strcpy(client->name, name);
+	strcpy(selector->interface, interface);
+	selector->kind = SELECT_INTERFACE;
+	client->selectors = selector;
+	client->selector_count = 1;
+	config->source.clients = client;
+	config->source.client_count = 1;
+	private->cgroups = cgroup;
+	return 0;
+}

@@ -61,6 +61,12 @@ int config_allow(struct config *config, const char *entry, char *problem, size_t
 int config_set_listen(struct config *config, const struct endpoint *endpoints, size_t count);
 
 /*
+ * Replaces all clients by one, NAME, which is the input interface INTERFACE and governed by the policy
+ * `default`, as `run` does. 0, -EINVAL for a name that is too long, -ENOMEM.
+ */
+int config_set_client(struct config *config, const char *name, const char *interface);
+
+/*
  * The packet-filter rules of the service (instance "pinfold"): hook, queue, marks, the resolver's
  * sockets and the uids, cgroups or interfaces of `clients`. 0, or negative errno and one line in
  * PROBLEM.

@@ -19,20 +19,16 @@
 
 int middle_configure(struct config *config, const struct plan *plan)
 {
-	/* One client, known by its interface, so that its IPv4 and IPv6 addresses share their pins.
-	 */
-	static struct client_selector selector = {.kind = SELECT_INTERFACE, .interface = PLAN_IN};
-	static struct client_source client = {
-		.name = "run", .selectors = &selector, .selector_count = 1, .policy = 0};
 	struct resolver_settings *resolver = &config->settings.resolver;
 	const struct endpoint listen[2] = {{plan->v4.in, DNS_PORT}, {plan->v6.in, DNS_PORT}};
 	size_t families = plan->ipv6 ? 2 : 1;
 
 	int error = config_set_listen(config, listen, families);
+	/* By its interface, so that its IPv4 and IPv6 addresses share their pins. */
+	if (error == 0)
+		error = config_set_client(config, "run", PLAN_IN);
 	if (error != 0)
 		return error;
-	config->source.clients = &client;
-	config->source.client_count = 1;
 	resolver->networks[0] = plan->v4.governed;
 	resolver->networks[1] = plan->v6.governed;
 	resolver->network_count = (uint32_t)families;

@@ -434,6 +434,26 @@ static void listen_can_be_replaced(void **state)
 	config_free(config);
 }
 
+static void clients_can_be_replaced(void **state)
+{
+	(void)state;
+	struct config *config =
+		good("policies: {p: {}}\nclients: [{name: a, uid: 7, policy: p}, {name: b, uid: 8}]");
+	struct ruleset ruleset;
+	char problem[256];
+
+	assert_int_equal(config_set_client(config, "run", "sixteen-letters-"), -EINVAL);
+	assert_int_equal(config->source.client_count, 2);
+	assert_int_equal(config_set_client(config, "run", "in0"), 0);
+	assert_int_equal(config->source.client_count, 1);
+	assert_int_equal(config->source.clients[0].policy, 0);
+	config->settings.gate.hook = HOOK_FORWARD;
+	assert_int_equal(config_ruleset(config, &ruleset, problem, sizeof(problem)), 0);
+	assert_int_equal(ruleset.selector_count, 1);
+	assert_string_equal(ruleset.selectors[0].interface, "in0");
+	config_free(config);
+}
+
 static void allow_adds_to_the_default_policy(void **state)
 {
 	(void)state;
@@ -547,6 +567,7 @@ int main(void)
 		cmocka_unit_test(values_arrive),
 		cmocka_unit_test(rulesets_follow_the_clients),
 		cmocka_unit_test(listen_can_be_replaced),
+		cmocka_unit_test(clients_can_be_replaced),
 		cmocka_unit_test(allow_adds_to_the_default_policy),
 		cmocka_unit_test(findings_are_bounded),
 		cmocka_unit_test(large_lists_load),
