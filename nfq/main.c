@@ -303,7 +303,7 @@ static void drain_queue(void)
 			gate.counters[COUNTER_OVERFLOW]++;
 		else if (got < 0)
 			exit(EXIT_BROKEN);
-		if (got == 0)
+		if (got >= 0 && got < QUEUE_BATCH)
 			break;
 	}
 }

@@ -32,8 +32,7 @@
 
 /* A whole packet and its attributes: headers, uid, gid, marks, interfaces, time, hardware address.
  */
-#define MESSAGE_SIZE  (QUEUE_COPY + 1u + 1024u)
-#define MESSAGE_COUNT 16u
+#define MESSAGE_SIZE (QUEUE_COPY + 1u + 1024u)
 
 /* Verdicts that are collected before they are sent; 44 octets each. */
 #define VERDICTS_SIZE 32768u
@@ -43,7 +42,7 @@ static struct mnl_socket *netlink;
 static uint16_t queue_number;
 static uint32_t mask;
 
-static uint8_t messages[MESSAGE_COUNT][MESSAGE_SIZE];
+static uint8_t messages[QUEUE_BATCH][MESSAGE_SIZE];
 static char verdicts[VERDICTS_SIZE];
 static size_t verdicts_used;
 static int verdict_error;
@@ -149,7 +148,6 @@ int queue_fd(void)
 struct receiver {
 	void (*take)(void *context, const struct arrival *arrival);
 	void *context;
-	unsigned packets;
 };
 
 static int packet_callback(const struct nlmsghdr *header, void *data)
@@ -179,26 +177,25 @@ static int packet_callback(const struct nlmsghdr *header, void *data)
 		arrival.uid = ntohl(mnl_attr_get_u32(attributes[NFQA_UID]));
 	}
 	arrival.mark_state = mark_state(mask, arrival.mark);
-	receiver->packets++;
 	receiver->take(receiver->context, &arrival);
 	return MNL_CB_OK;
 }
 
 int queue_receive(void (*take)(void *context, const struct arrival *arrival), void *context)
 {
-	struct mmsghdr batch[MESSAGE_COUNT];
-	struct iovec parts[MESSAGE_COUNT];
-	struct sockaddr_nl senders[MESSAGE_COUNT];
+	struct mmsghdr batch[QUEUE_BATCH];
+	struct iovec parts[QUEUE_BATCH];
+	struct sockaddr_nl senders[QUEUE_BATCH];
 	struct receiver receiver = {.take = take, .context = context};
 
-	for (unsigned i = 0; i < MESSAGE_COUNT; i++) {
+	for (int i = 0; i < QUEUE_BATCH; i++) {
 		parts[i] = (struct iovec){.iov_base = messages[i], .iov_len = MESSAGE_SIZE};
 		batch[i] = (struct mmsghdr){.msg_hdr = {.msg_name = &senders[i],
 							.msg_namelen = sizeof(senders[i]),
 							.msg_iov = &parts[i],
 							.msg_iovlen = 1}};
 	}
-	int received = recvmmsg(queue_fd(), batch, MESSAGE_COUNT, MSG_DONTWAIT, NULL);
+	int received = recvmmsg(queue_fd(), batch, QUEUE_BATCH, MSG_DONTWAIT, NULL);
 	if (received < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	for (int i = 0; i < received; i++) {
@@ -209,7 +206,7 @@ int queue_receive(void (*take)(void *context, const struct arrival *arrival), vo
 		mnl_cb_run(messages[i], batch[i].msg_len, 0, mnl_socket_get_portid(netlink),
 			   packet_callback, &receiver);
 	}
-	return (int)receiver.packets;
+	return received;
 }
 
 void queue_verdict(uint32_t id, enum sink_action action, uint32_t mark_before,

@@ -22,10 +22,13 @@ int queue_open(uint16_t number, uint32_t mark_mask, char *problem, size_t size);
 /* To poll for reading. */
 int queue_fd(void);
 
+/* Messages of one batch. */
+#define QUEUE_BATCH 16
+
 /*
- * Takes what is there, at most one batch, and calls TAKE for each packet. Returns how many packets
- * there were, -ENOBUFS when the kernel could not deliver all (those it dropped), or another
- * negative errno: the queue is no more.
+ * Takes what is there, at most one batch, and calls TAKE for each packet. Returns how many messages
+ * there were: fewer than QUEUE_BATCH, the queue is empty. -ENOBUFS when the kernel could not
+ * deliver all (those it dropped), or another negative errno: the queue is no more.
  */
 int queue_receive(void (*take)(void *context, const struct arrival *arrival), void *context);
 
