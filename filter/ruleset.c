@@ -530,8 +530,7 @@ static void add_mangle_gov(struct writer *writer)
 	     "-p %s -m conntrack --ctstate RELATED -m mark ! --mark 0x0/0x%x -j RETURN",
 	     icmp(writer), writer->states);
 	rule(writer, "gov",
-	     "-p tcp -m tcp ! --tcp-flags FIN,SYN,RST,ACK SYN " STATE
-	     " -m bpf --bytecode \"%s\" -j RETURN",
+	     "-p tcp -m tcp --tcp-flags SYN,URG NONE " STATE " -m bpf --bytecode \"%s\" -j RETURN",
 	     STATE_OF(MARK_WATCHED), empty_payload(writer));
 	rule(writer, "gov",
 	     "-p tcp -m tcp --tcp-option %d --tcp-flags SYN SYN -j TCPOPTSTRIP --strip-options %d",

@@ -9,6 +9,9 @@
  *   not TCP                             the engine's connect verdict, packet by packet
  *   SYN                                 the engine's connect verdict; a record of the flow
  *   RST                                 passes; what was held is dropped, the record refuses
+ *   urgent data                         refused also without octets: the urgent pointer of an empty
+ *                                       segment takes one out of later data, so the server would
+ *                                       read another request than was judged
  *   other TCP, flow known               by the record: allowed, refused, or read (nfq/read.c)
  *   other TCP, flow not known           refused, but for empty packets of a watched connection
  *
@@ -243,7 +246,7 @@ static void judge_known(struct gate *gate, struct flow *flow, const struct arriv
 		end_arrival(gate, arrival, MARK_ALLOWED);
 		break;
 	case FLOW_OPENED:
-		if (packet->payload_length == 0) {
+		if (packet->payload_length == 0 && (packet->flags & PACKET_URG) == 0) {
 			end_arrival(gate, arrival, MARK_WATCHED);
 			flow_touch(flow, now);
 			break;
@@ -358,9 +361,12 @@ static void judge_tcp(struct gate *gate, const struct arrival *arrival, const st
 		      const struct flow_key *key, uint64_t now)
 {
 	struct flow *flow = flow_find(key);
+	bool urgent = (packet->flags & PACKET_URG) != 0;
 
 	if ((packet->flags & PACKET_RST) != 0)
 		judge_reset(gate, flow, arrival, packet, now);
+	else if (urgent && (flow == NULL || (packet->flags & PACKET_SYN) != 0))
+		drop_arrival(gate, arrival);
 	else if ((packet->flags & (PACKET_SYN | PACKET_ACK)) == PACKET_SYN)
 		judge_syn(gate, flow, arrival, packet, key, now);
 	else if (flow != NULL)

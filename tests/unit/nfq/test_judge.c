@@ -141,6 +141,31 @@ static void test_unknown_flow(void **state)
 		REFUSED);
 }
 
+/* An urgent pointer without octets takes one out of what follows: the server would read another
+ * request than the gate. */
+static void test_urgent(void **state)
+{
+	(void)state;
+	const uint8_t urgent = PACKET_ACK | PACKET_URG;
+
+	/* nothing is known of the flow */
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN | PACKET_URG)),
+			 DROPPED);
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = urgent, .mark = WATCHED_MARK)),
+			 DROPPED);
+	/* opened, before its first octet */
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .flags = urgent)), REFUSED);
+	assert_int_equal(audits[audit_count - 1].reason, REASON_MALFORMED);
+	/* between segments of a head: what was held goes with it */
+	SEND(.sequence = ISN, .flags = PACKET_SYN, .port = 2);
+	uint32_t held = SEND(.sequence = ISN + 1, .text = "GET / HT", .port = 2);
+	assert_int_equal(ending_of(held), HELD);
+	SEND(.sequence = ISN + 9, .flags = urgent, .port = 2);
+	assert_int_equal(ending_of(held), REFUSED);
+	assert_int_equal(endings_missing(), 0);
+}
+
 static void test_other_beginning(void **state)
 {
 	const char *good = "GET / HTTP/1.1\r\nHost: good.example\r\n\r\n";
@@ -295,6 +320,7 @@ int main(void)
 		cmocka_unit_test_setup(test_datagrams, fixture_reset),
 		cmocka_unit_test_setup(test_unreadable, fixture_reset),
 		cmocka_unit_test_setup(test_unknown_flow, fixture_reset),
+		cmocka_unit_test_setup(test_urgent, fixture_reset),
 		cmocka_unit_test_setup(test_other_beginning, fixture_reset),
 		cmocka_unit_test_setup(test_reset, fixture_reset),
 		cmocka_unit_test_setup(test_origin, fixture_reset),
