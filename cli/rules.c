@@ -6,7 +6,6 @@
  */
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "cli/command.h"
 #include "config/config.h"
+#include "daemon/identity.h"
 #include "filter/apply.h"
 
 struct rules_line {
@@ -145,6 +145,7 @@ static int make_ruleset(const struct rules_line *line, struct ruleset *out)
 	struct config *config = read_config(line->config);
 	enum gate_hook hook;
 	char problem[256];
+	uint32_t uid = 0, gid;
 	int error;
 
 	if (config == NULL)
@@ -153,10 +154,12 @@ static int make_ruleset(const struct rules_line *line, struct ruleset *out)
 	/* Clients of the command line replace those of the file, so these must not be missed. */
 	config->settings.gate.hook = (uint8_t)(line->selector_count > 0 ? HOOK_OUTPUT : hook);
 	error = config_ruleset(config, out, problem, sizeof(problem));
-	if (error == 0 && hook == HOOK_OUTPUT) {
-		const struct passwd *user = getpwnam(config->user);
-		out->exempt = user != NULL && user->pw_uid != 0;
-		out->exempt_uid = out->exempt ? user->pw_uid : 0;
+	/* As the daemon has it: the resolver's own queries are nobody's client. */
+	if (error == 0 && hook == HOOK_OUTPUT)
+		error = identity_find(config->user, &uid, &gid, problem, sizeof(problem));
+	if (error == 0) {
+		out->exempt = uid != 0;
+		out->exempt_uid = uid;
 	}
 	config_free(config);
 	if (error != 0)
