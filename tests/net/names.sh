@@ -16,7 +16,7 @@ twin_bytes "$LAB_WEB" 'host www.quarry.net' name_mismatch fetch -4 \
 	--connect-to www.quarry.net:443:www.harbour.com:443 https://www.quarry.net/
 
 scenario 'the SNI of another name, by openssl' "$LAB_WEB"
-twin_bytes "$LAB_WEB" 'Verify return code: 0' name_mismatch client sh -c \
+twin_bytes "$LAB_WEB" 'Server certificate' name_mismatch client sh -c \
 	"echo | openssl s_client -connect v4.harbour.com:443 -servername www.quarry.net -CAfile $lab/ca.pem"
 
 scenario 'an absolute target that disagrees with Host' "$LAB_WEB"
@@ -71,12 +71,6 @@ lab_mark
 check 'CNAME' never 'host shop' guarded fetch -4 http://shop.harbour.com/
 check 'CNAME: no packet' unreached "$LAB_WEB"
 check 'CNAME: reason' audited blocked_host
-
-scenario 'a secret in the target' "$LAB_WEB"
-policy
-secret=ghp_$(printf 'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8')
-twin_bytes "$LAB_WEB" "web $LAB_WEB" secret_url fetch "http://v4.harbour.com/?token=$secret"
-check 'the audit line does not repeat it' never "$secret" lab_new audit
 
 scenario 'another resolver, over UDP' "$LAB_OTHER"
 elsewhere() { client dig +short +time=2 +tries=1 "$@" "@$LAB_OTHER" elsewhere.harbour.com; }

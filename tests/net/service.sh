@@ -14,7 +14,11 @@ check 'HTTP' says "web $LAB_WEB" one fetch http://v4.harbour.com/
 check 'metadata' says secret-credentials one fetch "http://$LAB_META/"
 check 'a name of another client' says 'host www.quarry.net' two foreign_pin
 
-in_host iptables-save | grep -v '^#' >"$lab/rules.before"
+# Something of somebody else's, in the chains that ours jump from. Empty tables are none.
+in_host iptables -A OUTPUT -d 198.51.100.7 -j DROP
+in_host iptables -t mangle -A OUTPUT -d 198.51.100.7 -j MARK --set-xmark 0x1/0x1
+rules() { in_host sh -c 'iptables-save; ip6tables-save' | grep -E '^-A|^:.* -' ; }
+rules >"$lab/rules.before"
 daemon_start "$(lab_resolver_yaml '"127.0.0.1@53"' '127.0.0.0/8')
 gate: {hook: output}
 clients:
@@ -71,15 +75,17 @@ lab_mark
 check 'mangle flushed: metadata' never secret-credentials one fetch "http://$LAB_META/"
 check 'mangle flushed: no packet' unreached "$LAB_META"
 check 'repaired' wait_for 8 says "web $LAB_WEB" one fetch http://v4.harbour.com/
-for table in mangle filter; do
+for table in mangle filter; do # and what is somebody else's goes with it
 	in_host iptables -t "$table" -F && in_host iptables -t "$table" -X
 	in_host ip6tables -t "$table" -F && in_host ip6tables -t "$table" -X
 done
-repaired() { in_host "$PINFOLD" rules verify -c "$lab/daemon.yaml"; }
+repaired() { in_host "$PINFOLD" rules verify -c "$lab/daemon.yaml" >"$lab/verify.out" 2>&1; }
 check 'everything flushed: noticed and repaired' wait_for 8 repaired
 lab_mark
 check 'then metadata' never secret-credentials one fetch "http://$LAB_META/"
 check 'then no packet' unreached "$LAB_META"
+in_host iptables -A OUTPUT -d 198.51.100.7 -j DROP
+in_host iptables -t mangle -A OUTPUT -d 198.51.100.7 -j MARK --set-xmark 0x1/0x1
 check 'then HTTP' says "web $LAB_WEB" one fetch http://v4.harbour.com/
 
 scenario 'reload: an error keeps the running policy, a good one replaces it' "$LAB_WEB"
@@ -93,10 +99,14 @@ lab_mark
 check 'refused now' never "web $LAB_WEB" one fetch http://v4.harbour.com/
 check 'no packet' unreached "$LAB_WEB"
 
-scenario 'it leaves no trace'
+scenario 'it ends closed, and the rules go without a trace' "$LAB_WEB"
 daemon_stop
 check 'orderly end' test "$daemon_status" = 0
-in_host iptables-save | grep -v '^#' >"$lab/rules.after"
-check 'the rule set is as it was' cmp <(grep -- -A "$lab/rules.before") <(grep -- -A "$lab/rules.after")
 check 'no process' never pinfold ps -e -o comm=
+check 'closed' never web one fetch --max-time 2 "http://$LAB_WEB/"
+check 'no packet' unreached "$LAB_WEB"
+check 'removed' in_host "$PINFOLD" rules remove -c "$lab/daemon.yaml"
+rules >"$lab/rules.after"
+check 'the rule set is as it was' cmp "$lab/rules.before" "$lab/rules.after"
+check 'open' says "web $LAB_WEB" one fetch http://v4.harbour.com/
 lab_end

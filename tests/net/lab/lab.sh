@@ -37,7 +37,7 @@ LAB_META_MAPPED=::ffff:169.254.169.254
 LAB_AZURE=168.63.129.16 LAB_ALIBABA=100.100.100.200
 LAB_SERVERS=("$LAB_ROOT" "$LAB_TLD" "$LAB_ZONES" "$LAB_AUTH")
 LAB_SERVERS6=("$LAB_ROOT6" "$LAB_TLD6" "$LAB_ZONES6" "$LAB_AUTH6")
-LAB_TIMEOUT=${LAB_TIMEOUT:-300} # seconds; a script that needs longer is broken
+LAB_TIMEOUT=${LAB_TIMEOUT:-600} # seconds; a script that needs longer is broken
 
 lab_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 lab_top=$(cd "$lab_here/../../.." && pwd)
@@ -375,6 +375,9 @@ lab_guard() { # ADDRESS…: the only ones that the host may contact
 		{
 			printf '*filter\n:SCENARIO - [0:0]\n'
 			[[ -n ${lab_guarded:-} ]] || printf -- '-A FORWARD -i host -j SCENARIO\n'
+			# A late answer to a server's FIN, or to a reply that nobody waits for any more, contacts nobody.
+			printf -- '-A SCENARIO -p tcp ! --syn -j RETURN\n-A SCENARIO -p %s -j RETURN\n' \
+				"$([[ $family == 4 ]] && echo 'icmp --icmp-type destination-unreachable' || echo 'icmpv6 --icmpv6-type destination-unreachable')"
 			for address in "$@"; do
 				if { [[ $address == *:* ]] && [[ $family == 6 ]]; } || { [[ $address != *:* ]] && [[ $family == 4 ]]; }; then
 					printf -- '-A SCENARIO -d %s -j RETURN\n' "$address"
