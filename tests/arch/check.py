@@ -174,6 +174,9 @@ def check_prototypes(tree):
 
 def check_executable(name, path):
     allowed = EXECUTABLES[name]
+    if not os.path.exists(path):
+        yield f"{name}: not built"
+        return
     output = subprocess.run(["readelf", "-dW", path], check=True, capture_output=True, text=True).stdout
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output)
     if not needed:
@@ -206,9 +209,7 @@ def main():
     options = parser.parse_args()
     problems = list(check_tree(options.tree))
     for item in options.executable:
-        name, path = item.split("=", 1)
-        if os.path.exists(path):
-            problems += check_executable(name, path)
+        problems += check_executable(*item.split("=", 1))
     for item in options.pure:
         problems += check_pure(*item.split("=", 1))
     for problem in problems:

@@ -101,6 +101,7 @@ def objects():
         report(not list(check.check_executable("pinfold-gate", mnl)), "the gate may link libmnl")
         report(any("libmnl" in line for line in check.check_executable("pinfold", mnl)), "pinfold links libmnl")
         report(bool(list(check.check_executable("pinfold", static))), "an executable that hides what it links")
+        report(bool(list(check.check_executable("pinfold", plain + "-not-there"))), "an executable that is not there")
         clock = compile_c(folder, "clock.o", "#include <time.h>\nlong now(void);\nlong now(void) { return time(0); }\n", "-c")
         report(any("time()" in line for line in check.check_pure("rules", clock)), "the rules call time()")
         quiet = compile_c(folder, "quiet.o", "int one(void);\nint one(void) { return 1; }\n", "-c")
