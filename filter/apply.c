@@ -96,6 +96,15 @@ static int lines_split(char *text, struct lines *out)
 	return 0;
 }
 
+/* nft's front end shows nothing of a table in which somebody uses what iptables does not have. */
+static bool is_hidden(const char *text, const char *table)
+{
+	char note[64];
+
+	snprintf(note, sizeof(note), "# Table `%s' is incompatible", table);
+	return strstr(text, note) != NULL;
+}
+
 static int read_rules(const struct side *side, struct lines *out)
 {
 	char *text;
@@ -104,6 +113,13 @@ static int read_rules(const struct side *side, struct lines *out)
 	if (error != 0) {
 		free(text);
 		return error;
+	}
+	if (is_hidden(text, "filter") || is_hidden(text, "mangle")) {
+		snprintf(side->problem, side->size,
+			 "%s: the table filter or mangle holds rules that iptables cannot read",
+			 family_text(side));
+		free(text);
+		return -EOPNOTSUPP;
 	}
 	return lines_split(text, out);
 }
