@@ -169,11 +169,11 @@ static void cell_give(struct pins_writer *writer, uint32_t number)
 	writer->live--;
 }
 
-static void pin_enqueue(struct pins_writer *writer, uint32_t number, uint64_t expiry)
+static void pin_enqueue(struct pins_writer *writer, uint32_t number, uint32_t order)
 {
 	uint32_t client = writer->slots[number].client;
 
-	writer->queue.nodes[number].order = order_of(expiry);
+	writer->queue.nodes[number].order = order;
 	queue_insert(&writer->queue, QUEUE_ALL, &writer->all, number);
 	queue_insert(&writer->queue, QUEUE_CLIENT, &writer->clients[client].queue, number);
 }
@@ -281,7 +281,7 @@ static bool adopt_pin(struct pins_writer *writer, uint32_t number, uint32_t buck
 	slot->client = client_get(writer, &pin.client);
 	writer->clients[slot->client].count += cells;
 	writer->live += cells;
-	pin_enqueue(writer, number, pin.expiry);
+	writer->queue.nodes[number].order = order_of(pin.expiry);
 	return true;
 }
 
@@ -346,19 +346,6 @@ static void reclaim_cell(struct pins_writer *writer, uint32_t index)
 		store64(&writer->table.cells[index].meta, cell_meta(CELL_FREE, 0, 0));
 }
 
-static int rebuild(struct pins_writer *writer, int fd)
-{
-	struct pins_table *table = &writer->table;
-	int error = scan(writer, fd, TABLE_PAGE, table->bucket_count, sizeof(struct table_bucket),
-			 adopt_chain);
-
-	if (error == 0)
-		error = scan(writer, fd, table_cells_offset(table->bucket_count), table->capacity,
-			     CELL_SIZE, reclaim_cell);
-	atomic_store_explicit(&table->header->live, writer->live, memory_order_relaxed);
-	return error;
-}
-
 static void *allocate(size_t count, size_t size)
 {
 	void *memory = mmap(NULL, count * size, PROT_READ | PROT_WRITE,
@@ -371,6 +358,46 @@ static void release(void *memory, size_t count, size_t size)
 {
 	if (memory != NULL)
 		munmap(memory, count * size);
+}
+
+static int compare_words(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+/* Queues what was adopted, in order: each then lands near the end of its tree, in warm memory. */
+static int enqueue_adopted(struct pins_writer *writer)
+{
+	size_t room = writer->live > 0 ? writer->live : 1, count = 0;
+	uint64_t *words = allocate(room, sizeof(*words));
+
+	if (words == NULL)
+		return -ENOMEM;
+	for (uint32_t number = 1; number < writer->fresh_cell; number++)
+		if (writer->slots[number].role == ROLE_PIN)
+			words[count++] = (uint64_t)writer->queue.nodes[number].order << 32 | number;
+	qsort(words, count, sizeof(*words), compare_words);
+	for (size_t i = 0; i < count; i++)
+		pin_enqueue(writer, (uint32_t)words[i], (uint32_t)(words[i] >> 32));
+	release(words, room, sizeof(*words));
+	return 0;
+}
+
+static int rebuild(struct pins_writer *writer, int fd)
+{
+	struct pins_table *table = &writer->table;
+	int error = scan(writer, fd, TABLE_PAGE, table->bucket_count, sizeof(struct table_bucket),
+			 adopt_chain);
+
+	if (error == 0)
+		error = scan(writer, fd, table_cells_offset(table->bucket_count), table->capacity,
+			     CELL_SIZE, reclaim_cell);
+	if (error == 0)
+		error = enqueue_adopted(writer);
+	atomic_store_explicit(&table->header->live, writer->live, memory_order_relaxed);
+	return error;
 }
 
 int pins_writer_open(int fd, struct pins_writer **out)
@@ -480,7 +507,7 @@ static void pin_refresh(struct pins_writer *writer, uint32_t number, uint64_t ex
 	if (writer->queue.nodes[number].order == order_of(expiry))
 		return;
 	pin_dequeue(writer, number);
-	pin_enqueue(writer, number, expiry);
+	pin_enqueue(writer, number, order_of(expiry));
 }
 
 static void write_words(_Atomic uint64_t *words, size_t room, const char **text, size_t *length)
@@ -534,7 +561,7 @@ static void pin_insert(struct pins_writer *writer, uint32_t bucket, const struct
 	store32(&cell->next, load32(&writer->table.buckets[bucket].head));
 	store32(&writer->table.buckets[bucket].head, number);
 	writer->clients[slot->client].count += cell_count(name->length);
-	pin_enqueue(writer, number, expiry);
+	pin_enqueue(writer, number, order_of(expiry));
 }
 
 static void make_room(struct pins_writer *writer, const struct client_key *key, uint32_t cells,
