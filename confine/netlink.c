@@ -112,7 +112,7 @@ static int perform(struct netlink *netlink, struct request *request)
 	error = send_request(netlink, request);
 	while (error == 0) {
 		ssize_t count = receive(netlink, answer, sizeof(answer));
-		const struct nlmsghdr *header = (const void *)answer;
+		struct nlmsghdr *header = (void *)answer;
 		if (count < 0)
 			return (int)count;
 		if (!NLMSG_OK(header, (size_t)count))
@@ -210,17 +210,17 @@ int netlink_route(struct netlink *netlink, const char *name, const struct prefix
 	return perform(netlink, &request);
 }
 
-static void visit_route(const struct nlmsghdr *header,
+static void visit_route(struct nlmsghdr *header,
 			void (*visit)(const struct netlink_route *route, void *context),
 			void *context)
 {
-	const struct rtmsg *head = NLMSG_DATA(header);
+	struct rtmsg *head = NLMSG_DATA(header);
 	struct netlink_route route = {.destination = {.length = head->rtm_dst_len}};
 	int left = (int)RTM_PAYLOAD(header);
 
 	if (head->rtm_type != RTN_UNICAST || head->rtm_table != RT_TABLE_MAIN)
 		return;
-	for (const struct rtattr *a = RTM_RTA(head); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+	for (struct rtattr *a = RTM_RTA(head); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
 		if (a->rta_type == RTA_DST)
 			route.destination.address = address_from_bytes(RTA_DATA(a), RTA_PAYLOAD(a));
 		if (a->rta_type == RTA_GATEWAY || a->rta_type == RTA_VIA ||
@@ -244,7 +244,7 @@ int netlink_routes(struct netlink *netlink, enum address_family family,
 		if (count < 0)
 			return (int)count;
 		size_t left = (size_t)count;
-		for (const struct nlmsghdr *header = (const void *)answer; NLMSG_OK(header, left);
+		for (struct nlmsghdr *header = (void *)answer; NLMSG_OK(header, left);
 		     header = NLMSG_NEXT(header, left)) {
 			if (header->nlmsg_seq != netlink->sequence)
 				continue;
