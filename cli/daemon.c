@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/libexec.h"
 #include "config/config.h"
+#include "confine/descriptors.h"
 #include "daemon/parent.h"
 
 static int serve(const char *path, bool manage_rules)
@@ -45,6 +46,7 @@ static int daemon_run(int argc, char **argv)
 			return command_usage_error(&command_daemon, "unknown argument '%s'",
 						   argv[i]);
 	}
+	descriptors_fill();
 	return serve(path, manage_rules);
 }
 

@@ -35,6 +35,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "confine/descriptors.h"
 #include "confine/inner.h"
 #include "confine/middle.h"
 #include "confine/uplink.h"
@@ -390,6 +391,7 @@ int confine_run(const struct confine_options *options)
 		report("run needs root");
 		return STATUS_TROUBLE;
 	}
+	descriptors_fill();
 	int error = prepare(&run);
 	if (error != 0)
 		report("cannot prepare the run: %s", strerror(-error));

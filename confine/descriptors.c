@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "confine/descriptors.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 void descriptors_keep(const int *keep, size_t count)
@@ -19,4 +20,15 @@ void descriptors_keep(const int *keep, size_t count)
 			return;
 		first = next + 1;
 	}
+}
+
+void descriptors_fill(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= 2);
+	if (fd > 2)
+		close(fd);
 }

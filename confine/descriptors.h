@@ -5,3 +5,6 @@
 
 /* Closes every descriptor above 2 but the COUNT ones in KEEP (negative ones are ignored). */
 void descriptors_keep(const int *keep, size_t count);
+
+/* Opens /dev/null in place of 0, 1 and 2 where they are closed, so that no descriptor of ours is one. */
+void descriptors_fill(void);

@@ -54,6 +54,15 @@ int audit_open(struct audit *audit, const char *file, char *problem, size_t size
 	return 0;
 }
 
+int audit_probe(const char *file, char *problem, size_t size)
+{
+	int fd = is_stderr(file) ? STDERR_FILENO : open_log(file, problem, size);
+
+	if (fd >= 0 && fd != STDERR_FILENO)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
 static void close_log(struct audit *audit)
 {
 	if (audit->path[0] != '\0' && audit->fd >= 0)

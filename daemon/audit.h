@@ -38,6 +38,9 @@ struct audit {
 int audit_open(struct audit *audit, const char *file, char *problem, size_t size);
 void audit_close(struct audit *audit);
 
+/* Whether FILE can be opened: what audit_switch() would say. */
+int audit_probe(const char *file, char *problem, size_t size);
+
 /* Another file, or the same one anew after it was renamed; on failure the old one stays. */
 int audit_switch(struct audit *audit, const char *file, char *problem, size_t size);
 int audit_reopen(struct audit *audit);

@@ -124,6 +124,8 @@ static void commit(struct parent *parent)
 	struct ruleset ruleset;
 	json_t *answer;
 
+	if (strcmp(parent->config->log_file, reload->config->log_file) != 0)
+		audit_switch(&parent->audit, reload->config->log_file, problem, sizeof(problem));
 	image_release(&parent->image);
 	config_free(parent->owned);
 	parent->image = reload->image;
@@ -140,7 +142,7 @@ static void commit(struct parent *parent)
 		guard_install(&parent->guard, &ruleset, loop_now(), problem, sizeof(problem));
 	}
 	if (problem[0] != '\0')
-		report("the new policy is in force, but not its packet-filter rules: %s", problem);
+		report("the new policy is in force, but not all of it: %s", problem);
 	report("policy reloaded, generation %llu", (unsigned long long)parent->image.generation);
 	answer =
 		json_pack("{s:b,s:I}", "ok", 1, "generation", (json_int_t)parent->image.generation);
@@ -205,11 +207,9 @@ void reload_begin(struct parent *parent, struct control_connection *asker)
 		fail(parent, problem);
 		return;
 	}
-	if (image_build(parent->reload.config, ++parent->generation, &parent->reload.image, problem,
-			sizeof(problem)) != 0 ||
-	    (strcmp(parent->config->log_file, parent->reload.config->log_file) != 0 &&
-	     audit_switch(&parent->audit, parent->reload.config->log_file, problem,
-			  sizeof(problem)) != 0)) {
+	if (audit_probe(parent->reload.config->log_file, problem, sizeof(problem)) != 0 ||
+	    image_build(parent->reload.config, ++parent->generation, &parent->reload.image, problem,
+			sizeof(problem)) != 0) {
 		fail(parent, problem);
 		return;
 	}

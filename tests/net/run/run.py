@@ -235,6 +235,8 @@ def as_if_not_there():
     expect(found.stdout, "a b\n/usr/share\n0027\n")
     expect(run("printf", "%s|", "a b", "", "--", "*").stdout, "a b||--|*|")
     expect(run("ls", "/proc/self/fd").stdout.split(), ["0", "1", "2", "3"])
+    expect(shell(f"{PINFOLD} run sh -c 'echo out; exit 3' <&- 2>&-; echo $?"), "out\n3\n")
+    expect(shell(f"{PINFOLD} run sh -c 'exit 3' <&- >&- 2>&-; echo $?"), "3\n")
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     found = run("sh", "-c", "kill -HUP $$; grep SigBlk /proc/self/status; echo alive", restore_signals=False)
     signal.signal(signal.SIGHUP, before)

@@ -182,6 +182,24 @@ static void until(const char *section, const char *key, json_int_t value)
 	assert_int_equal(status_number(section, key), value);
 }
 
+static bool is_ready(const char *kind)
+{
+	json_t *status = ask("{\"command\":\"status\"}\n");
+	const char *state =
+		json_string_value(json_object_get(json_object_get(status, kind), "state"));
+	bool ready = state != NULL && strcmp(state, "ready") == 0;
+
+	json_decref(status);
+	return ready;
+}
+
+static void until_ready(const char *kind)
+{
+	for (int i = 0; i < 250 && !is_ready(kind); i++)
+		poll(NULL, 0, 20);
+	assert_true(is_ready(kind));
+}
+
 static bool said(const char *text)
 {
 	char all[16384] = "";
@@ -319,6 +337,16 @@ static void test_reload_refused(void **state)
 	assert_int_equal(status_number("gate", "starts"), 1);
 	refuse_reload("policies: {default: {}, die-gate: {}}", "gate died over it: exit status 7");
 	until("gate", "starts", 2);
+	until_ready("gate");
+	snprintf(log_path, sizeof(log_path), "/nonexistent/log");
+	refuse_reload("", "cannot open the log /nonexistent/log: No such file or directory");
+	snprintf(log_path, sizeof(log_path), "%s/other-log", folder);
+	refuse_reload("policies: {default: {}, refuse-gate: {}}", "gate: told to refuse");
+	assert_int_equal(unlink(log_path), 0);
+	snprintf(log_path, sizeof(log_path), "%s/log", folder);
+	kill(child_pid("gate"), SIGUSR1);
+	until("log", "written", 1);
+	assert_int_equal(access(log_path, F_OK), 0); /* still the old one */
 	unlink(config_path);
 	kill(parent, SIGHUP);
 	until(NULL, "generation", 1);
