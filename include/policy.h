@@ -64,6 +64,9 @@ struct client_origin {
 void policy_client(const struct policy_image *image, const struct client_origin *origin,
 		   struct client_match *out);
 
+/* Some client is chosen by uid or cgroup: own traffic of an unknown owner belongs to nobody then. */
+bool policy_tells_users(const struct policy_image *image);
+
 /* 0 and *OUT for a registered client or "host", or -ENOENT. */
 int policy_client_by_name(const struct policy_image *image, const char *name,
 			  struct client_match *out);

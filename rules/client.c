@@ -100,6 +100,16 @@ void policy_client(const struct policy_image *image, const struct client_origin 
 	out->root = root;
 }
 
+bool policy_tells_users(const struct policy_image *image)
+{
+	const struct image_selector *selectors = image_at(image, image->selectors.offset);
+
+	for (uint32_t i = 0; i < image->selectors.count; i++)
+		if (selectors[i].kind == SELECT_UID || selectors[i].kind == SELECT_CGROUP)
+			return true;
+	return false;
+}
+
 int policy_client_by_name(const struct policy_image *image, const char *name,
 			  struct client_match *out)
 {
