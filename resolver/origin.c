@@ -160,10 +160,14 @@ static bool take_owner(struct origin *origin, uint16_t client_port, struct clien
 		if (answer.header.nlmsg_seq == origin->sequence)
 			break;
 	}
+	/*
+	 * Without an inode there is no open file: a closed socket, in TIME_WAIT for instance, has lost
+	 * its owner and shows uid 0.
+	 */
 	struct inet_diag_msg *socket = NLMSG_DATA(&answer.header);
 	if (answer.header.nlmsg_type != SOCK_DIAG_BY_FAMILY ||
 	    answer.header.nlmsg_len < NLMSG_LENGTH(sizeof(*socket)) ||
-	    ntohs(socket->id.idiag_sport) != client_port)
+	    ntohs(socket->id.idiag_sport) != client_port || socket->idiag_inode == 0)
 		return false;
 	out->uid_known = true;
 	out->uid = socket->idiag_uid;

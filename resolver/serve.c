@@ -35,6 +35,7 @@ struct serve {
 	struct recursion *recursion;
 	struct origin *origin;
 	struct lookups *lookups;
+	uint64_t generation; /* counts policies; theirs is the parent's and may repeat */
 	struct respond respond;
 };
 
@@ -88,7 +89,7 @@ void serve_policy_free(struct serve_policy *policy)
 static void identify(struct serve *serve, struct query *query)
 {
 	policy_client(serve->policy->image, &query->origin, &query->match);
-	query->generation = serve->policy->settings.generation;
+	query->generation = serve->generation;
 }
 
 static bool is_client_network(const struct serve *serve, const struct address *source)
@@ -120,6 +121,16 @@ static bool check_form(struct serve *serve, const struct query *query, enum quer
 		respond_error(&serve->respond, query, rcodes[result], REPLY_EDE_NONE, "");
 	}
 	return false;
+}
+
+/*
+ * A program that closes its socket right after its query has no use for the answer, but the name would
+ * go out under the policy of the client `host` and not under that of its user.
+ */
+static bool is_anonymous(const struct serve *serve, const struct query *query)
+{
+	return query->origin.own && !query->origin.uid_known &&
+	       policy_tells_users(serve->policy->image);
 }
 
 static void ask_upstream(struct serve *serve, const struct query *query)
@@ -179,7 +190,11 @@ void serve_query(void *context, const struct path *path, const uint8_t *bytes, s
 					       .interface = path->interface};
 	origin_describe(serve->origin, &arrival, query.interface, &query.origin);
 	identify(serve, &query);
-	answer_query(serve, &query);
+	if (is_anonymous(serve, &query))
+		respond_error(&serve->respond, &query, RCODE_SERVFAIL, EDE_OTHER,
+			      "the asking user is not known");
+	else
+		answer_query(serve, &query);
 }
 
 /* The policy may have changed while they waited; whoever it refuses now has got the refusal. */
@@ -187,7 +202,7 @@ static void recheck(struct serve *serve, struct query *queries)
 {
 	for (struct query *query = queries; query != NULL; query = query->next) {
 		query->answered = false;
-		if (query->generation == serve->policy->settings.generation)
+		if (query->generation == serve->generation)
 			continue;
 		identify(serve, query);
 		query->answered = !respond_permits(&serve->respond, query);
@@ -295,6 +310,7 @@ static int build_recursion(struct serve *serve, const struct serve_policy *polic
 static void use_policy(struct serve *serve, struct serve_policy *policy)
 {
 	serve->policy = policy;
+	serve->generation++;
 	serve->respond.policy = policy;
 	serve->respond.status.generation = policy->settings.generation;
 }

@@ -438,6 +438,46 @@ def users(t):
 
 
 @case
+def closed_sockets(t):
+    "a socket that was closed right after the query has no owner: not root's, and its name is not sent upstream"
+    def ask_and_close(kind, name):
+        client = t.v4.connect(kind)
+        data = question(name, "A")
+        client.send(data if kind == socket.SOCK_DGRAM else struct.pack("!H", len(data)) + data)
+        client.close()
+
+    pid = int(t.resolver.wait("pid").split()[1])
+    t.dns.asked.clear()
+    for number, kind in enumerate((socket.SOCK_DGRAM, socket.SOCK_STREAM)):
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            same(as_user(4321, lambda: ask_and_close(kind, f"leak{number}.odd.lab")), "None")
+            time.sleep(0.2)  # until the FIN is acknowledged and the client's socket is a shadow of itself
+        finally:
+            os.kill(pid, signal.SIGCONT)
+    t.v4.ask("good.odd.lab")
+    time.sleep(0.5)
+    t.v4.ask("www.example.lab")
+    same([name for name, _ in t.dns.asked if name.startswith("leak")], [])
+
+
+@case
+def root_is_not_governed(t):
+    "`govern: users`: uid 0 is not judged and not pinned, other users are"
+    path = config(t.folder, "root.yaml")
+    with open(path) as file:
+        text = file.read().replace("govern: all", "govern: users")
+    with open(path, "w") as file:
+        file.write(text)
+    same(t.resolver.command("reload " + path, ("reloaded", "failed")), "reloaded")
+    same(t.v4.ask("bad.example.lab").values("A"), ["10.0.0.5", "93.184.2.1"])
+    same(t.v4.ask_tcp("meta.example.lab").values("A"), ["169.254.169.254"])
+    assert not [pin for pin in t.resolver.pins() if pin[1] in ("bad.example.lab", "meta.example.lab")]
+    same(as_user(4321, lambda: (t.v4.ask("bad.example.lab", edns=1232).ede, t.v6.ask_tcp("meta.example.lab", edns=1232).ede)),
+         repr(((15, "rebinding"), (15, "metadata"))))
+
+
+@case
 def reload_while_waiting(t):
     "a query that waits is judged by the policy of the time of its answer; other settings keep working"
     path = config(t.folder, "blocked.yaml", resolver="  pin_min: 77", policies="",)
