@@ -41,7 +41,7 @@ def enter():
         sys.exit(SKIP)
     os.environ["INSIDE"] = "1"
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
-    os.execvp("timeout", ["timeout", "--foreground", "-s", "KILL", "240"] + unshare + [sys.executable] + sys.argv)
+    os.execvp("timeout", ["timeout", "--foreground", "-s", "KILL", "280"] + unshare + [sys.executable] + sys.argv)
 
 
 def shell(command, check=True):
