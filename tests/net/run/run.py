@@ -22,7 +22,7 @@ import sys
 import termios
 import time
 
-PINFOLD = sys.argv[1]
+PINFOLD = os.path.abspath(sys.argv[1])
 HOST_SYSCTLS = ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv6/conf/wan/accept_ra",
                 "net/ipv6/conf/default/accept_ra", "net/ipv4/conf/wan/forwarding"]
 SKIP = 77
