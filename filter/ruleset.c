@@ -133,7 +133,8 @@ static int check_selector(const struct ruleset *set, const struct ruleset_select
 			return PROBLEM("a client without an input interface");
 		if (memchr(selector->interface, '\0', sizeof(selector->interface)) == NULL ||
 		    !text_is(selector->interface, "._:@+-"))
-			return PROBLEM("'%.15s' is no name of an interface", selector->interface);
+			return PROBLEM("a name of an interface has other characters than letters, "
+				       "digits and ._:@+-");
 		return 0;
 	}
 	if (!selector->by_uid && !selector->by_cgroup)
@@ -500,11 +501,14 @@ static void add_jumps(struct writer *writer, const char *hook, const char *part,
 		    OWN_OF(part));
 }
 
-static void add_chains(struct writer *writer, const char *table, const char *const *parts)
+static void add_chains(struct writer *writer, const char *const *parts)
 {
-	add(writer, "*%s\n", table);
 	for (; *parts != NULL; parts++)
 		add(writer, ":" OWN " - [0:0]\n", OWN_OF(*parts));
+}
+
+static void add_floor_chains(struct writer *writer)
+{
 	for (size_t i = 0; writer->ipv6 && i < FORMS; i++)
 		add(writer, ":PF-%s-e%zu - [0:0]\n", writer->set->instance, i);
 }
@@ -516,15 +520,16 @@ static void add_mangle_gov(struct writer *writer)
 	rule(writer, "gov", "-j MARK --set-xmark 0x0/0x%x", writer->bits);
 	rule(writer, "gov", "-j CONNMARK --restore-mark --nfmask 0x%x --ctmask 0x%x",
 	     writer->states, writer->states);
-	rule(writer, "gov", STATE " -j " OWN, STATE_OF(MARK_NONE), OWN_OF("new"));
-	rule(writer, "gov", STATE " -j RETURN", STATE_OF(MARK_ALLOWED));
 	/* The client uses a port again whose refused connection conntrack and the server still
-	 * have. Its SYN goes to the gate; octets on it do not pass (nfq/judge.c). */
+	 * have. Its SYN goes to the gate; octets on it do not pass (nfq/judge.c). Before
+	 * `new`, whose refusals are of the packet itself. */
 	rule(writer, "gov",
 	     "-p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN " STATE
 	     " -j MARK --set-xmark 0x%x/0x%x",
 	     STATE_OF(MARK_REFUSED), mark_value(writer->set->mark_mask, MARK_WATCHED),
 	     writer->states);
+	rule(writer, "gov", STATE " -j " OWN, STATE_OF(MARK_NONE), OWN_OF("new"));
+	rule(writer, "gov", STATE " -j RETURN", STATE_OF(MARK_ALLOWED));
 	rule(writer, "gov", STATE " -j RETURN", STATE_OF(MARK_REFUSED));
 	rule(writer, "gov",
 	     "-p %s -m conntrack --ctstate RELATED -m mark ! --mark 0x0/0x%x -j RETURN",
@@ -556,13 +561,17 @@ static void add_out(struct writer *writer, bool by_mark)
 
 static void add_mangle(struct writer *writer)
 {
-	static const char *const output[] = {"out", "gov", "new",  "floor", "infra",
-					     "ref", "nd",  "link", "save",  NULL};
-	static const char *const forward[] = {"gov", "new",  "floor", "infra", "ref",
-					      "nd",  "link", "save",  NULL};
+	static const char *const output[] = {"out",   "gov", "new",  "floor",
+					     "infra", "ref", "save", NULL};
+	static const char *const forward[] = {"gov", "new", "floor", "infra", "ref", "save", NULL};
+	static const char *const link[] = {"nd", "link", NULL};
 	bool is_output = writer->set->hook == HOOK_OUTPUT;
 
-	add_chains(writer, "mangle", is_output ? output : forward);
+	add(writer, "*mangle\n");
+	add_chains(writer, is_output ? output : forward);
+	if (writer->ipv6)
+		add_chains(writer, link);
+	add_floor_chains(writer);
 	add_out(writer, false);
 	add_mangle_gov(writer);
 	rule(writer, "new", "-j " OWN, OWN_OF("floor"));
@@ -607,7 +616,9 @@ static void add_filter(struct writer *writer)
 	static const char *const forward[] = {"gov", "floor", "infra", "ref", NULL};
 	bool is_output = writer->set->hook == HOOK_OUTPUT;
 
-	add_chains(writer, "filter", is_output ? output : forward);
+	add(writer, "*filter\n");
+	add_chains(writer, is_output ? output : forward);
+	add_floor_chains(writer);
 	add_out(writer, true);
 	add_filter_gov(writer);
 	add_floor(writer);

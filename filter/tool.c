@@ -28,6 +28,8 @@ static int find_program(const char *name, char *path, size_t size)
 {
 	static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin"};
 
+	if (strchr(name, '/') != NULL)
+		return -ENOENT;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		int length = snprintf(path, size, "%s/%s", folders[i], name);
 		if (length > 0 && (size_t)length < size && access(path, X_OK) == 0)
