@@ -13,6 +13,7 @@
 
 #include "cli/command.h"
 #include "config/config.h"
+#include "daemon/guard.h"
 #include "daemon/identity.h"
 #include "filter/apply.h"
 
@@ -153,14 +154,10 @@ static int make_ruleset(const struct rules_line *line, struct ruleset *out)
 	hook = line->hook_given ? line->hook : (enum gate_hook)config->settings.gate.hook;
 	/* Clients of the command line replace those of the file, so these must not be missed. */
 	config->settings.gate.hook = (uint8_t)(line->selector_count > 0 ? HOOK_OUTPUT : hook);
-	error = config_ruleset(config, out, problem, sizeof(problem));
-	/* As the daemon has it: the resolver's own queries are nobody's client. */
-	if (error == 0 && hook == HOOK_OUTPUT)
-		error = identity_find(config->user, &uid, &gid, problem, sizeof(problem));
-	if (error == 0) {
-		out->exempt = uid != 0;
-		out->exempt_uid = uid;
-	}
+	error = identity_find(config->user, &uid, &gid, problem, sizeof(problem));
+	if (error == 0)
+		error = guard_ruleset(config, hook == HOOK_OUTPUT ? uid : 0, out, problem,
+				      sizeof(problem));
 	config_free(config);
 	if (error != 0)
 		return command_error(STATUS_USAGE, "%s", problem);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Exit statuses and output of `check`, `explain`, `help` and `version`: commands.py PINFOLD"""
+"""Exit statuses and output of `check`, `explain`, `help`, `version` and `rules print`: commands.py PINFOLD"""
 import json
 import os
 import subprocess
@@ -53,6 +53,15 @@ def usage():
         ["explain", "bytes", "/nonexistent", "--to", "1.2.3.4:80"],
         ["explain", "bytes", "/", "--to", "1.2.3.4:80"],
         ["explain", "-c", "/nonexistent", "resolve", "a.example"],
+        ["rules"], ["rules", "nothing"], ["rules", "print", "verify"], ["rules", "print", "-c"],
+        ["rules", "print", "--loud", "x"], ["rules", "print", "--hook", "input"], ["rules", "print", "--backend", "x"],
+        ["rules", "print", "--uid", ""], ["rules", "print", "--uid", "-1"], ["rules", "print", "--uid", "2-1"],
+        ["rules", "print", "--uid", "4294967295"], ["rules", "print", "--uid", "1x"], ["rules", "print", "--uid", "+1"],
+        ["rules", "print", "--interface", ""], ["rules", "print", "--interface", "sixteen-letters-"],
+        ["rules", "print", "--interface", "tap0 -j ACCEPT"], ["rules", "print", "--uid", "1", "--interface", "a"],
+        ["rules", "print", "--interface", "a", "--hook", "output"], ["rules", "print", "-c", "/nonexistent"],
+        ["rules", "print", "-c", "/dev/null", "--hook", "forward"],
+        ["rules", "print", *["--uid", "1"] * 65],
         ["explain", "-c", "/dev/null", "--client", "nobody", "resolve", "a.example"],
     ]
     for words in wrong:
@@ -166,6 +175,28 @@ def bytes_of_a_flow():
         expect("audit", (status, json.loads(out)["enforced"]), (3, False))
 
 
-for part in (usage, helping, checking, explaining, bytes_of_a_flow):
+def rules_print():
+    status, out, _ = run("rules", "print", "-c", "/dev/null")
+    expect("rules: status", status, 0)
+    expect("rules: both families", [line for line in out.splitlines() if line[:1] == "#"],
+           ["# for iptables-restore --noflush", "# for ip6tables-restore --noflush"])
+    expect("rules: two tables each", out.count("COMMIT\n"), 4)
+    expect("rules: all but root", "--uid-owner 1-4294967294 -g PF-pinfold-gov\n" in out, True)
+    expect("rules: the resolver's sockets", "-d 127.0.0.1/32 -p udp -m udp --dport 53 " in out, True)
+    out = run("rules", "print", "-c", "/dev/null", "--uid", "7", "--uid", "8-9")[1]
+    expect("rules: instead of all", [out.count(" --uid-owner " + who) for who in ("7 -g", "8-9 -g", "1-")], [4, 4, 0])
+    out = run("rules", "print", "-c", "/dev/null", "--interface", "tap0")[1]
+    expect("rules: forward", ("-I FORWARD 1 -i tap0 -j PF-pinfold-gov\n" in out, "-m owner" in out), (True, False))
+    out = run("rules", "print", "-c", "-", text="""
+gate: {hook: forward, queue: 77, mark_mask: 0x0000ff00}
+clients: [{name: vm, interface: tap7}]
+floor: {addresses: [10.9.0.0/16]}
+""")[1]
+    expect("rules: the configuration's", [text in out for text in
+           ("-i tap7 ", "--queue-num 77\n", "0x100/0x700", "-A PF-pinfold-floor -d 10.9.0.0/16 -j PF-pinfold-infra\n",
+            "-d 64:ff9b::a09:0/112 ", "PF-pinfold-out")], [True] * 5 + [False])
+
+
+for part in (rules_print, usage, helping, checking, explaining, bytes_of_a_flow):
     part()
 sys.exit(1 if FAILED else 0)
