@@ -481,9 +481,11 @@ static void add_selectors(struct writer *writer)
 		else if (selector->by_uid)
 			rule(writer, "out", "-m owner --uid-owner %u-%u -g " OWN,
 			     selector->uid_first, selector->uid_last, OWN_OF("gov"));
-		if (selector->by_cgroup)
-			rule(writer, "out", "-m cgroup --path %s -g " OWN, selector->cgroup_path,
-			     OWN_OF("gov"));
+		if (selector->by_cgroup) {
+			const char *quote = text_is(selector->cgroup_path, "_-") ? "" : "\"";
+			rule(writer, "out", "-m cgroup --path %s%s%s -g " OWN, quote,
+			     selector->cgroup_path, quote, OWN_OF("gov"));
+		}
 	}
 }
 

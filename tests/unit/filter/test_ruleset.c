@@ -372,9 +372,15 @@ static void who_is_governed(void **state)
 	text = ruleset_text(&set, ADDRESS_IPV6);
 	assert_int_equal(count(text, "-m owner --uid-owner 1001 -g PF-pinfold-gov\n"), 2);
 	assert_int_equal(count(text, "-m owner --uid-owner 2000-2999 -g PF-pinfold-gov\n"), 2);
-	assert_int_equal(count(text, "-m cgroup --path a/b -g PF-pinfold-gov\n"), 2);
+	assert_int_equal(count(text, "-m cgroup --path \"a/b\" -g PF-pinfold-gov\n"), 2);
 	assert_null(strstr(text, "0-4294967294"));
 	assert_null(strstr(text, "! --uid-owner"));
+	free(text);
+
+	/* As iptables-save writes it: without quotation marks where none are needed. */
+	strcpy(set.selectors[2].cgroup_path, "a-b_9");
+	text = ruleset_text(&set, ADDRESS_IPV4);
+	assert_int_equal(count(text, "-m cgroup --path a-b_9 -g PF-pinfold-gov\n"), 2);
 	free(text);
 }
 
