@@ -517,6 +517,10 @@ static void add_floor_chains(struct writer *writer)
 
 static void add_mangle_gov(struct writer *writer)
 {
+	/* Who comes in from outside with an address of this host would be the client `host`. The
+	 * kernel drops such packets by itself in IPv4 alone. */
+	if (writer->set->hook == HOOK_FORWARD)
+		rule(writer, "gov", "-m addrtype --src-type LOCAL -j DROP");
 	rule(writer, "gov", SYN_OF_A_REPLY);
 	rule(writer, "gov", A_REPLY);
 	rule(writer, "gov", "-j MARK --set-xmark 0x0/0x%x", writer->bits);

@@ -37,8 +37,10 @@ static inline enum mark_state mark_state(uint32_t mask, uint32_t mark)
 			 : (enum mark_state)((mark & mask) >> __builtin_ctz(mask) & MARK_STATES);
 }
 
-/* MARK with its bits inside MASK replaced by STATE, all others kept. */
+/* MARK with the bits of a state replaced by STATE, all others kept, also those of MASK that no state uses. */
 static inline uint32_t mark_with(uint32_t mark, uint32_t mask, enum mark_state state)
 {
-	return (mark & ~mask) | mark_value(mask, state);
+	uint32_t bits = mark_value(mask, (enum mark_state)(MARK_STATES | MARK_QUEUED));
+
+	return (mark & ~bits) | mark_value(mask, state);
 }
