@@ -153,6 +153,38 @@ static void test_neighbours(void **state)
 	assert_int_equal(ask(&rancher, 0, 0), FLOOR_IS_FLOOR);
 }
 
+/* What hosts need and governed programs do not: every port, and no neighbour. */
+static void test_infrastructure(void **state)
+{
+	static const char *const inside[] = {
+		"169.254.169.253",   "169.254.169.249",    "169.254.0.2",       "169.254.0.4",
+		"169.254.2.2",       "169.254.4.255",      "169.254.5.0",       "fd00:c1::a9fe:2",
+		"fd00:c1::a9fe:202", "fd00:c1::a9fe:504",  "fd00:c1::a9fe:4ff", "100.100.2.116",
+		"100.100.2.118",     "100.100.2.137",      "100.100.2.138",     "fdaa::3",
+		"169.254.20.10",     "::ffff:169.254.2.2",
+	};
+	static const char *const outside[] = {
+		"169.254.0.1",       "169.254.0.5",     "169.254.1.255",   "169.254.3.0",
+		"169.254.6.0",       "100.100.2.115",   "100.100.2.119",   "100.100.2.135",
+		"100.100.2.139",     "fd00:c1::a9fe:1", "fd00:c1::a9fe:3", "fd00:c1::a9fe:300",
+		"fd00:c1::a9fe:600", "fdaa::4",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(inside) / sizeof(inside[0]); i++) {
+		struct address address = world_address(inside[i]);
+		if (ask(&address, 3260, IPPROTO_TCP) != FLOOR_IS_INFRASTRUCTURE ||
+		    ask(&address, 80, IPPROTO_TCP) != FLOOR_IS_INFRASTRUCTURE ||
+		    ask(&address, 0, 0) != FLOOR_IS_INFRASTRUCTURE)
+			fail_msg("%s", inside[i]);
+	}
+	for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
+		struct address address = world_address(outside[i]);
+		if (ask(&address, 3260, IPPROTO_TCP) != FLOOR_NONE)
+			fail_msg("%s", outside[i]);
+	}
+}
+
 static void test_entries(void **state)
 {
 	static const char *const refused[] = {
@@ -169,6 +201,7 @@ static void test_entries(void **state)
 		"*.metadata.google.internal",
 		"metadata",
 		"metadata.goog:443",
+		"metadata.exoscale.com",
 		"instance-data.eu-west-1.compute.internal",
 		"169.254.7.7:8081",
 		"169.254.169.250:80",
@@ -406,9 +439,10 @@ static void test_no_policy_opens_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_form), cmocka_unit_test(test_neighbours),
-		cmocka_unit_test(test_entries),    cmocka_unit_test(test_overlaps),
-		cmocka_unit_test(test_table),      cmocka_unit_test(test_no_policy_opens_it),
+		cmocka_unit_test(test_every_form),         cmocka_unit_test(test_neighbours),
+		cmocka_unit_test(test_infrastructure),     cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_overlaps),           cmocka_unit_test(test_table),
+		cmocka_unit_test(test_no_policy_opens_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
