@@ -71,6 +71,20 @@ static void read_classes(void)
 	fclose(file);
 }
 
+/* One row; a quoted column goes on in the next line. */
+static bool read_csv_row(FILE *file, char *row, size_t size)
+{
+	size_t used = 0, quotes = 0;
+
+	do {
+		if (fgets(row + used, (int)(size - used), file) == NULL)
+			return false;
+		for (; row[used] != '\0'; used++)
+			quotes += row[used] == '"';
+	} while (quotes % 2 != 0);
+	return true;
+}
+
 /* The ninth column from the front is the second but one from the end; "True" anywhere there is yes.
  */
 static void read_registry(const char *name)
@@ -78,8 +92,8 @@ static void read_registry(const char *name)
 	FILE *file = open_file(name);
 	char line[512];
 
-	assert_non_null(fgets(line, sizeof(line), file));
-	while (fgets(line, sizeof(line), file) != NULL) {
+	assert_true(read_csv_row(file, line, sizeof(line)));
+	while (read_csv_row(file, line, sizeof(line))) {
 		char *last = strrchr(line, ',');
 		*last = '\0';
 		enum address_class class =
