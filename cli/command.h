@@ -30,7 +30,10 @@ struct command {
 	int (*run)(int argc, char **argv);
 };
 
-/* Prints "pinfold NAME: MESSAGE" and the usage to standard error; returns STATUS_USAGE. */
+/*
+ * Prints "pinfold NAME: MESSAGE" to standard error, and the usage if it is one line, else where to
+ * find it; returns STATUS_USAGE.
+ */
 int command_usage_error(const struct command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -155,7 +155,9 @@ int explain_connect(const struct explain *explain, struct explanation *out)
 	int status;
 
 	if (!parse_destination(explain->words[0], &destination.address))
-		return command_usage_error(&command_explain, "'%s' is no address",
+		return command_usage_error(&command_explain,
+					   "'%s' is no address; `explain resolve` and "
+					   "`explain request` take names",
 					   explain->words[0]);
 	if (!parse_port(explain->words[1], &destination.port, &protocol))
 		return command_usage_error(&command_explain,

@@ -59,7 +59,11 @@ int command_usage_error(const struct command *command, const char *format, ...)
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
 	fputc('\n', stderr);
-	print_usage(command, stderr);
+	/* A usage of many lines would hide the error. */
+	if (strchr(command->usage, '\n') == NULL)
+		print_usage(command, stderr);
+	else
+		fprintf(stderr, "`pinfold help %s` tells the usage\n", command->name);
 	return STATUS_USAGE;
 }
 

@@ -27,29 +27,49 @@ static struct config *read_policy(const char *path)
 	return config;
 }
 
+/*
+ * The value of the option NAME at ARGV[*I], in the same word after '=' or in the next one; false
+ * when it is another option. VALUE is NULL when it was forgotten: there is no next word, or it is
+ * an option.
+ */
+static bool take_value(int argc, char **argv, int *i, const char *name, const char **value)
+{
+	size_t length = strlen(name);
+
+	if (strncmp(argv[*i], name, length) != 0)
+		return false;
+	if (argv[*i][length] == '=')
+		*value = argv[*i] + length + 1;
+	else if (argv[*i][length] != '\0')
+		return false;
+	else
+		*value = *i + 1 < argc && (argv[*i + 1][0] != '-' || argv[*i + 1][1] == '\0')
+				 ? argv[++*i]
+				 : NULL;
+	return true;
+}
+
 /* Reads the options up to COMMAND: 0, or a status. Entries of --allow are collected in ALLOW. */
 static int take_options(int argc, char **argv, struct run_request *request, const char **allow)
 {
 	int i = 1;
 
 	for (; i < argc && argv[i][0] == '-'; i++) {
-		bool value = i + 1 < argc;
-		if (strcmp(argv[i], "--") == 0) {
+		const char *option = argv[i], *value;
+		if (strcmp(option, "--") == 0) {
 			i++;
 			break;
 		}
-		if (strcmp(argv[i], "--strict") == 0)
+		if (strcmp(option, "--strict") == 0)
 			request->strict = true;
-		else if (strcmp(argv[i], "--policy") == 0 && value)
-			request->policy = argv[++i];
-		else if (strncmp(argv[i], "--policy=", 9) == 0)
-			request->policy = argv[i] + 9;
-		else if (strcmp(argv[i], "--allow") == 0 && value)
-			allow[request->allow_count++] = argv[++i];
-		else if (strncmp(argv[i], "--allow=", 8) == 0)
-			allow[request->allow_count++] = argv[i] + 8;
+		else if (take_value(argc, argv, &i, "--policy", &value))
+			request->policy = value;
+		else if (take_value(argc, argv, &i, "--allow", &value))
+			allow[request->allow_count++] = value;
 		else
-			return command_usage_error(&command_run, "unknown option '%s'", argv[i]);
+			return command_usage_error(&command_run, "unknown option '%s'", option);
+		if (strcmp(option, "--strict") != 0 && value == NULL)
+			return command_usage_error(&command_run, "%s needs a value", option);
 	}
 	if (i == argc)
 		return command_usage_error(&command_run, "there is no command to run");
@@ -72,6 +92,11 @@ static struct config *make_config(const struct run_request *request, const char 
 	}
 	if (config != NULL && request->strict)
 		config->source.policies[0].default_deny.value = true;
+	/* Easily taken for a list of all that is allowed. */
+	if (config != NULL && request->allow_count > 0 &&
+	    !config->source.policies[0].default_deny.value)
+		fputs("pinfold: note: --allow alone forbids nothing else; add --strict for that\n",
+		      stderr);
 	return config;
 }
 
@@ -101,12 +126,13 @@ const struct command command_run = {
 	.name = "run",
 	.summary = "run a command whose only way out is through us",
 	.usage = "pinfold run [--policy FILE] [--allow HOST[:PORT]]… [--strict] -- COMMAND…",
-	.options = "  --policy FILE         a configuration, whose policy `default` governs\n"
-		   "  --allow HOST[:PORT]   one more entry of allow_hosts\n"
-		   "  --strict              default: deny; what no list allows is refused\n"
-		   "Needs root. What COMMAND leaves running ends with it.\n"
-		   "Exit status: that of COMMAND, 128 + N when signal N ended it, 127 not found, "
-		   "126 not\n"
-		   "executable, 2 when the run could not be set up.\n",
+	.options =
+		"  --policy FILE         a configuration, whose policy `default` governs\n"
+		"  --allow HOST[:PORT]   one more entry of allow_hosts; forbids nothing by itself\n"
+		"  --strict              default: deny; what no list allows is refused\n"
+		"Needs root. What COMMAND leaves running ends with it.\n"
+		"Exit status: that of COMMAND, 128 + N when signal N ended it, 127 not found, "
+		"126 not\n"
+		"executable, 2 when the run could not be set up.\n",
 	.run = run_run,
 };
