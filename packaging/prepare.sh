@@ -10,6 +10,16 @@ prepare_top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 prepare_say() { printf '%s\n' "$*" >&2; }
 
+# Runs COMMAND; what it prints is shown only when it fails.
+prepare_quietly() {
+	local log status=0
+	log=$(mktemp) || return
+	"$@" </dev/null >"$log" 2>&1 || status=$?
+	((status == 0)) || cat "$log" >&2
+	rm -f "$log"
+	return "$status"
+}
+
 # Prints the packages of the groups that dpkg does not know as installed.
 prepare_missing() {
 	local group package rest wanted=" $* "
@@ -36,9 +46,9 @@ prepare_install() {
 		printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null &&
 			"${as_root[@]}" chmod 755 "$policy" && own_policy=yes
 	fi
-	{ "${as_root[@]}" apt-get -qq update &&
-		"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
-			--no-install-recommends "$@"; } </dev/null >&2 || status=1
+	prepare_quietly "${as_root[@]}" apt-get -q update &&
+		prepare_quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y \
+			--no-install-recommends "$@" || status=1
 	[[ $own_policy == no ]] || "${as_root[@]}" rm -f "$policy"
 	if [[ -d /run/systemd/system ]]; then
 		for package in "$@"; do
@@ -61,18 +71,12 @@ prepare_packages() {
 	prepare_install "${missing[@]}"
 }
 
-# Quiet unless it fails.
 prepare_build() {
-	local directory=$1 log status=0
+	local directory=$1
 	shift
-	log=$(mktemp)
 	if [[ ! -e $directory/build.ninja ]]; then
-		meson setup "$directory" "$prepare_top" "$@" >"$log" 2>&1 || status=1
+		prepare_say "building in $directory: a minute or two, this once"
+		prepare_quietly meson setup "$directory" "$prepare_top" "$@" || return
 	fi
-	if ((status == 0)); then
-		ninja -C "$directory" >"$log" 2>&1 || status=1
-	fi
-	((status == 0)) || cat "$log" >&2
-	rm -f "$log"
-	return "$status"
+	prepare_quietly ninja -C "$directory"
 }
