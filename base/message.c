@@ -25,6 +25,7 @@ static const struct {
 	[MESSAGE_STATUS] = {sizeof(struct message_status), 0, 0},
 	[MESSAGE_AUDIT] = {sizeof(struct audit_record), 0, 0},
 	[MESSAGE_DROP_CLIENT] = {sizeof(struct message_drop_client), 0, 0},
+	[MESSAGE_NOTICE] = {sizeof(struct message_text), 0, 0},
 };
 
 static const char *const counter_texts[COUNTER_COUNT] = {

@@ -67,17 +67,34 @@ static void end_at_once(struct child *child, const char *why)
 	kill(child->process.pid, SIGKILL);
 }
 
-static void take_failed(struct child *child, const struct message *message)
+/* One printable line, whatever was sent. */
+static struct message_text printable(const struct message_text *sent)
 {
-	const struct message_text *failed = &message->body.failed;
-	char text[sizeof(failed->text)];
+	struct message_text line = *sent;
 
-	/* One printable line, whatever was sent. */
-	memcpy(text, failed->text, sizeof(text));
-	text[sizeof(text) - 1] = '\0';
-	for (char *c = text; *c != '\0'; c++)
+	line.text[sizeof(line.text) - 1] = '\0';
+	for (char *c = line.text; *c != '\0'; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = '?';
+	return line;
+}
+
+static void take_notice(struct child *child, const struct message *message)
+{
+	struct message_text line = printable(&message->body.notice);
+	uint64_t now = loop_now();
+
+	if (child->noticed != 0 && now - child->noticed < CHILD_NOTICE_MS)
+		return;
+	child->noticed = now;
+	child->events->notice(child, line.text);
+}
+
+static void take_failed(struct child *child, const struct message *message)
+{
+	struct message_text line = printable(&message->body.failed);
+	const char *text = line.text;
+
 	if (child->state == CHILD_READY && child->reloading != 0) {
 		child->reloading = 0;
 		child->events->reloaded(child, text);
@@ -122,6 +139,11 @@ static bool take_message(struct child *child, const struct message *message)
 		return true;
 	case MESSAGE_AUDIT:
 		child->events->audit(child, &body->audit);
+		return true;
+	case MESSAGE_NOTICE:
+		if (child->state != CHILD_READY)
+			return false;
+		take_notice(child, message);
 		return true;
 	default:
 		return false; /* a type that only the parent sends */

@@ -24,6 +24,8 @@
 #define CHILD_ANSWER_MS 10000u
 /* From closing its socket to SIGKILL. */
 #define CHILD_END_MS 2000u
+/* A NOTICE sooner than this after another is dropped: only a child gone bad sends so many. */
+#define CHILD_NOTICE_MS 1000u
 /* Restart delay: the first, doubled with each death, the largest; forgotten after a steady while.
  */
 #define CHILD_BACKOFF_MIN_MS 50u
@@ -50,6 +52,7 @@ struct child_events {
 	void (*reloaded)(struct child *child, const char *problem); /* NULL: it took the policy */
 	void (*status)(struct child *child);
 	void (*audit)(struct child *child, const struct audit_record *record);
+	void (*notice)(struct child *child, const char *text); /* one printable line */
 };
 
 struct child {
@@ -65,6 +68,7 @@ struct child {
 	uint64_t starts;
 	uint64_t generation; /* of the policy in force there; 0: none */
 	uint64_t reloading;  /* generation of an unanswered RELOAD; 0: none */
+	uint64_t noticed;    /* when the last NOTICE was passed on; 0: none yet */
 	bool owes_status;
 	struct message_status status; /* the last answer */
 	char problem[512];            /* the last one; "" for none */

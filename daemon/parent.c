@@ -161,12 +161,18 @@ static void child_audit(struct child *child, const struct audit_record *record)
 	control_follow(&parent->control, line, length, now);
 }
 
+static void child_notice(struct child *child, const char *text)
+{
+	report("%s: %s", child_kind_text(child->kind), text);
+}
+
 static const struct child_events child_events = {
 	.ready = child_ready,
 	.died = child_died,
 	.reloaded = child_reloaded,
 	.status = child_status,
 	.audit = child_audit,
+	.notice = child_notice,
 };
 
 static void signals_ready(struct loop_source *source, uint32_t events)

@@ -17,6 +17,7 @@
  *                                <-  STATUS {counters}
  *   DROP_CLIENT {key}            ->  (resolver)
  *                                <-  AUDIT {record}, any time, never blocking
+ *                                <-  NOTICE {text} for people, after READY, seldom, never blocking
  *   (closing the socket)         ->  exit
  */
 
@@ -41,6 +42,7 @@ enum message_type {
 	MESSAGE_STATUS,
 	MESSAGE_AUDIT,
 	MESSAGE_DROP_CLIENT,
+	MESSAGE_NOTICE,
 	MESSAGE_TYPE_COUNT
 };
 
@@ -116,7 +118,7 @@ struct message_drop_client {
 union message_body {
 	struct message_start start;
 	struct message_reload reload; /* RELOAD and RELOADED */
-	struct message_text failed;
+	struct message_text failed, notice;
 	struct message_status status; /* child to parent; the request is all zero */
 	struct audit_record audit;
 	struct message_drop_client drop_client;

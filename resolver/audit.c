@@ -2,6 +2,8 @@
 #include "resolver/audit.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,6 +25,7 @@ struct slot {
 struct audit {
 	int fd;
 	uint8_t seed[16];
+	uint64_t noticed; /* 0: never */
 	struct slot slots[SLOTS];
 };
 
@@ -81,5 +84,22 @@ int audit_send(struct audit *audit, const struct client_key *key, struct audit_r
 		slot->suppressed = 0;
 	else
 		slot->suppressed++;
+	return error;
+}
+
+int audit_notice(struct audit *audit, uint64_t now, const char *format, ...)
+{
+	union message_body body;
+	va_list arguments;
+
+	if (audit->noticed != 0 && now - audit->noticed < AUDIT_NOTICE_MS)
+		return -EDQUOT;
+	memset(&body, 0, sizeof(body));
+	va_start(arguments, format);
+	vsnprintf(body.notice.text, sizeof(body.notice.text), format, arguments);
+	va_end(arguments);
+	int error = message_send(audit->fd, MESSAGE_NOTICE, &body, NULL, 0, MSG_DONTWAIT);
+	if (error == 0)
+		audit->noticed = now;
 	return error;
 }

@@ -15,6 +15,8 @@
 
 #define AUDIT_BURST      20u
 #define AUDIT_PER_SECOND 5u
+/* What clients can cause and is no denial is told this seldom: the first one is the news. */
+#define AUDIT_NOTICE_MS 60000u
 
 struct audit;
 
@@ -28,3 +30,7 @@ void audit_free(struct audit *audit);
  */
 int audit_send(struct audit *audit, const struct client_key *key, struct audit_record *record,
 	       uint64_t now);
+
+/* A line for people, as MESSAGE_NOTICE. 0, -EDQUOT within AUDIT_NOTICE_MS of the last, or an error. */
+int audit_notice(struct audit *audit, uint64_t now, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));

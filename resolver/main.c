@@ -118,6 +118,7 @@ static void on_control(evutil_socket_t fd, short events, void *context)
 	case MESSAGE_FAILED:
 	case MESSAGE_RELOADED:
 	case MESSAGE_AUDIT:
+	case MESSAGE_NOTICE:
 	case MESSAGE_TYPE_COUNT:
 	default:
 		stop(resolver, EXIT_FAILURE);

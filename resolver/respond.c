@@ -213,9 +213,26 @@ void respond_local(struct respond *respond, const struct query *query,
 	send_reply(respond, query, &reply);
 }
 
+/* The client's own error says no more than that there is no such host. */
+static void tell_failure(struct respond *respond, const struct query *query,
+			 const struct recursion_result *result)
+{
+	char name[QUERY_TEXT_SIZE];
+	const char *why = "its name servers gave no usable answer";
+
+	if (result == NULL)
+		why = "no name server answered in time";
+	else if (result->bogus)
+		why = result->why_bogus == NULL ? "bogus" : result->why_bogus;
+	query_text(&query->message, name);
+	audit_notice(respond->audit, clock_ms(CLOCK_BOOTTIME), "cannot resolve %.250s: %.200s",
+		     name, why);
+}
+
 void respond_failed(struct respond *respond, const struct query *query,
 		    const struct recursion_result *result)
 {
+	tell_failure(respond, query, result);
 	if (result == NULL)
 		respond_error(respond, query, RCODE_SERVFAIL, EDE_NO_REACHABLE_AUTHORITY,
 			      "no answer in time");

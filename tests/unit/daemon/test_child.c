@@ -29,7 +29,7 @@
 static struct loop loop;
 static struct child child;
 static struct {
-	unsigned ready, died, reloaded, refused, status, audit;
+	unsigned ready, died, reloaded, refused, status, audit, notice;
 	char problem[512];
 } seen;
 
@@ -68,12 +68,20 @@ static void on_audit(struct child *c, const struct audit_record *record)
 	seen.audit++;
 }
 
+static void on_notice(struct child *c, const char *text)
+{
+	(void)c;
+	assert_string_equal(text, "a line?of the child");
+	seen.notice++;
+}
+
 static const struct child_events events = {
 	.ready = on_ready,
 	.died = on_died,
 	.reloaded = on_reloaded,
 	.status = on_status,
 	.audit = on_audit,
+	.notice = on_notice,
 };
 
 static struct image make_image(const char *text, uint64_t generation)
@@ -167,8 +175,12 @@ static void test_life(void **state)
 	assert_int_equal(child.status.by_reason[REASON_METADATA], 3);
 	kill(child.process.pid, SIGUSR1);
 	until(&seen.audit, 1);
+	until(&seen.notice, 1);
+	kill(child.process.pid, SIGUSR1);
+	until(&seen.audit, 2);
 	assert_int_equal(reload("", 4), 0);
 	until(&seen.reloaded, 1);
+	assert_int_equal(seen.notice, 1); /* the second came too soon */
 	assert_int_equal(child.generation, 4);
 	assert_int_equal(seen.refused, 0);
 	child_end(&child, loop_now());

@@ -26,6 +26,33 @@ static uint32_t receive(int fd)
 	return message.body.audit.suppressed;
 }
 
+static void test_notice(void **state)
+{
+	(void)state;
+	struct message message;
+	uint64_t now = 1;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	struct audit *audit = audit_new(pair[0], seed);
+	assert_int_equal(audit_notice(audit, now, "%s is lost", "a.example"), 0);
+	assert_int_equal(message_receive(pair[1], &message, MSG_DONTWAIT), 1);
+	assert_int_equal(message.type, MESSAGE_NOTICE);
+	assert_string_equal(message.body.notice.text, "a.example is lost");
+	assert_int_equal(audit_notice(audit, now + AUDIT_NOTICE_MS - 1, "again"), -EDQUOT);
+	assert_int_equal(message_receive(pair[1], &message, MSG_DONTWAIT), -EAGAIN);
+	assert_int_equal(audit_notice(audit, now + AUDIT_NOTICE_MS, "%1000d", 1), 0);
+	assert_int_equal(message_receive(pair[1], &message, MSG_DONTWAIT), 1);
+	assert_int_equal(strlen(message.body.notice.text), sizeof(message.body.notice.text) - 1);
+	/* one that did not arrive may be told again */
+	close(pair[1]);
+	now += 2 * AUDIT_NOTICE_MS;
+	assert_int_equal(audit_notice(audit, now, "lost"), -EPIPE);
+	assert_int_equal(audit_notice(audit, now, "lost"), -EPIPE);
+	audit_free(audit);
+	close(pair[0]);
+}
+
 static void test_limit(void **state)
 {
 	(void)state;
@@ -94,6 +121,7 @@ static void test_never_blocks(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_notice),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_never_blocks),
 	};

@@ -4,9 +4,10 @@
  * A child that does nothing but keep the parent's protocol, and breaks it when it is told to. Built
  * under the names of both programs.
  *
- *   START, RELOAD   the image is opened; a policy named `refuse-resolver` or `refuse-gate` is
- * refused by the child of that name, `hang-…` gets no answer, `die-…` is died over SIGUSR1 sends an
- * audit record SIGUSR2         sends a message that only a parent may send
+ * At START and RELOAD the image is opened. A policy named `refuse-resolver` or `refuse-gate` is
+ * refused by the child of that name, `hang-…` gets no answer, `die-…` is died over.
+ *
+ * SIGUSR1 sends an audit record and a notice, SIGUSR2 a message that only a parent may send.
  */
 
 #include <errno.h>
@@ -89,6 +90,9 @@ static void send_audit(void)
 
 	snprintf(body.audit.client, sizeof(body.audit.client), "%s", kind);
 	message_send(MESSAGE_FD, MESSAGE_AUDIT, &body, NULL, 0, 0);
+	memset(&body, 0, sizeof(body));
+	snprintf(body.notice.text, sizeof(body.notice.text), "a line\nof the child");
+	message_send(MESSAGE_FD, MESSAGE_NOTICE, &body, NULL, 0, 0);
 }
 
 static void take_signal(int number)
