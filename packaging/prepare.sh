@@ -31,10 +31,10 @@ prepare_missing() {
 }
 
 # Some of the packages are servers, which Debian starts when it installs them. They are wanted as programs
-# alone: a policy-rc.d of ours forbids the start, and systemd does not start them at the next boot.
+# alone: a policy-rc.d of ours forbids the start, and then they are disabled for the next boot.
 prepare_install() {
 	local -a as_root=()
-	local policy=/usr/sbin/policy-rc.d unit package status=0
+	local policy=/usr/sbin/policy-rc.d file package status=0
 	[[ $EUID -eq 0 ]] || as_root=(sudo)
 	if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
 		prepare_say "missing packages, and only root can install them:" "$@"
@@ -50,13 +50,18 @@ prepare_install() {
 		prepare_quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y \
 			--no-install-recommends "$@" || status=1
 	[[ $own_policy == no ]] || "${as_root[@]}" rm -f "$policy"
-	if [[ -d /run/systemd/system ]]; then
-		for package in "$@"; do
-			while read -r unit; do
-				"${as_root[@]}" systemctl disable --quiet "${unit##*/}" 2>/dev/null
-			done < <(dpkg -L "$package" 2>/dev/null | grep '/systemd/system/.*\.service$')
-		done
-	fi
+	for package in "$@"; do
+		grep -qE "^[a-z]+ +$package +daemon:" "$prepare_top/packaging/dependencies.txt" || continue
+		while read -r file; do
+			case $file in
+			*/systemd/system/*.service)
+				! command -v systemctl >/dev/null ||
+					"${as_root[@]}" systemctl disable --quiet "${file##*/}" 2>/dev/null
+				;;
+			/etc/init.d/*) "${as_root[@]}" update-rc.d "${file##*/}" disable 2>/dev/null ;;
+			esac
+		done < <(dpkg -L "$package" 2>/dev/null)
+	done
 	return "$status"
 }
 
