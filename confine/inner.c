@@ -31,6 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "confine/descriptors.h"
 #include "confine/mounts.h"
 #include "confine/netlink.h"
 #include "confine/syscalls.h"
@@ -98,6 +99,14 @@ _Noreturn static void become_command(const struct inner_options *options)
 {
 	char problem[256];
 
+	int closed = descriptors_close_network();
+	if (closed != 0) {
+		report("%s", closed == -ENOTSOCK
+				     ? "standard input, output or error is a network socket, which "
+				       "would be a way around"
+				     : "cannot look through the open descriptors");
+		_exit(STATUS_TROUBLE);
+	}
 	if (syscalls_restrict(problem, sizeof(problem)) != 0) {
 		report("%s", problem);
 		_exit(STATUS_TROUBLE);

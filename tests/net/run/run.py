@@ -244,6 +244,18 @@ def as_if_not_there():
 
 
 @case
+def sockets_of_the_host():
+    """A socket that the caller left open is of the host's network: it would be a way around."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        command = ("import os, stat, sys; n = int(sys.argv[1])\n"
+                   "try: print(stat.S_ISSOCK(os.fstat(n).st_mode))\nexcept OSError: print('closed')")
+        expect(run("python3", "-c", command, str(way.fileno()), pass_fds=[way.fileno()]).stdout, "closed\n")
+        found = run("true", stdin=way)
+        expect(found.returncode, 2)
+        expect_in("standard input, output or error is a network socket", found.stderr)
+
+
+@case
 def root_of_its_files():
     expect(run("id", "-u").stdout, "0\n")
     expect(status("sh", "-c", "touch /run/mine && chown 1234:1234 /run/mine && chmod 600 /run/mine && cat /etc/shadow >/dev/null"), 0)

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,6 +123,30 @@ static void test_descriptors(void **state)
 	assert_kept((int[]){20}, 1, (int[]){20}, 1);
 }
 
+/* A socket belongs to the network in which it was made: none goes along, unless it is local. */
+static void test_network_sockets(void **state)
+{
+	static const int families[] = {AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_UNIX};
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0) {
+		for (int i = 0; i < 5; i++)
+			dup2(socket(families[i], SOCK_DGRAM, 0), 20 + i);
+		dup2(2, 25);
+		int bad = descriptors_close_network() != 0;
+		for (int fd = 20; fd < 24; fd++)
+			bad |= fcntl(fd, F_GETFD) >= 0;
+		bad |= fcntl(24, F_GETFD) < 0 || fcntl(25, F_GETFD) < 0;
+		dup2(socket(AF_INET, SOCK_STREAM, 0), 0);
+		bad |= descriptors_close_network() != -ENOTSOCK;
+		_exit(bad);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +154,7 @@ int main(void)
 		cmocka_unit_test(test_failure),
 		cmocka_unit_test(test_bare),
 		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_network_sockets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
