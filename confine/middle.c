@@ -48,6 +48,8 @@ static int become_router(bool ipv6)
 		{"net/ipv4/conf/default/rp_filter", "1"},
 		{"net/ipv4/conf/all/accept_redirects", "0"},
 		{"net/ipv4/conf/all/send_redirects", "0"},
+		/* A source route changes the destination behind the rules that looked at it. */
+		{"net/ipv4/conf/all/accept_source_route", "0"},
 		{"net/ipv4/ip_forward", "1"},
 		{"net/ipv6/conf/default/accept_ra", "0"},
 		{"net/ipv6/conf/all/forwarding", "1"},
