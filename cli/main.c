@@ -4,6 +4,7 @@
  * `pinfold COMMAND …`: finds the command in the table and runs it. Nothing else happens here.
  */
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,6 +158,8 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	/* A caller that ignores it has us inherit that, and every wait for a child would fail. */
+	signal(SIGCHLD, SIG_DFL);
 	if (argc < 2) {
 		print_commands(stderr);
 		return STATUS_USAGE;

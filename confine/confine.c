@@ -360,12 +360,17 @@ static void end_all(struct run *run)
 
 static int prepare(struct run *run)
 {
-	sigset_t set;
+	sigset_t set, limit;
 
+	/* A file over the caller's limit is an error to report, not the end of us. */
+	sigemptyset(&limit);
+	sigaddset(&limit, SIGXFSZ);
+	if (sigprocmask(SIG_BLOCK, &limit, &run->mask) < 0)
+		return -errno;
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
 		sigaddset(&set, passed_on[i]);
-	if (sigprocmask(SIG_BLOCK, &set, &run->mask) < 0)
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	run->host_namespace = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);

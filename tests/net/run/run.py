@@ -256,6 +256,17 @@ def sockets_of_the_host():
 
 
 @case
+def signals_and_limits_of_a_bad_caller():
+    """SIGCHLD ignored, files of no size: the first is no reason to fail, the second one to say so."""
+    expect(shell(f"trap '' CHLD; {PINFOLD} run sh -c 'exit 5'; echo $?"), "5\n")
+    for blocks in ("0", "1"):
+        found = subprocess.run(["bash", "-c", f"ulimit -f {blocks}; exec {PINFOLD} run true"], stderr=subprocess.PIPE, text=True)
+        expect_in("pinfold: ", found.stderr) if found.returncode else None
+        expect(found.returncode in (0, 2), True, f"{blocks}: {found}")
+    expect(run("grep", "Sig[BI]", "/proc/self/status").stdout, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n")
+
+
+@case
 def root_of_its_files():
     expect(run("id", "-u").stdout, "0\n")
     expect(status("sh", "-c", "touch /run/mine && chown 1234:1234 /run/mine && chmod 600 /run/mine && cat /etc/shadow >/dev/null"), 0)
