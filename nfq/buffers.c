@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdalign.h>
+#include <string.h>
 
 #include "nfq/limits.h"
 
@@ -37,8 +38,12 @@ static struct pool {
 	[BUFFER_CLASS_HUGE] = {huge_bytes[0], BUFFER_HUGE, BUFFER_HUGE_COUNT, huge_free, 0, 0},
 };
 
+/* Loans of each client, but for small ones. */
+static uint16_t by_client[BUFFER_CLASSES][CLIENT_SLOTS];
+
 void buffers_init(void)
 {
+	memset(by_client, 0, sizeof(by_client));
 	for (unsigned class = 0; class < BUFFER_CLASSES; class ++) {
 		pools[class].returned = 0;
 		pools[class].fresh = 0;
@@ -57,7 +62,7 @@ static int pool_take(struct pool *pool, uint32_t *index)
 	return 0;
 }
 
-int buffers_borrow(size_t capacity, struct buffer *out)
+int buffers_borrow(size_t capacity, uint16_t slot, struct buffer *out)
 {
 	int error = -E2BIG;
 
@@ -67,13 +72,19 @@ int buffers_borrow(size_t capacity, struct buffer *out)
 
 		if (pool->size < capacity)
 			continue;
-		error = pool_take(pool, &index);
+		if (class != BUFFER_CLASS_SMALL && by_client[class][slot] >= pool->count / 2)
+			error = -ENOBUFS;
+		else
+			error = pool_take(pool, &index);
 		if (error < 0)
 			continue;
+		if (class != BUFFER_CLASS_SMALL)
+			by_client[class][slot]++;
 		*out = (struct buffer){.bytes = pool->bytes + (size_t)index * pool->size,
 				       .capacity = pool->size,
 				       .class = (enum buffer_class) class,
-				       .index = index};
+				       .index = index,
+				       .slot = slot};
 		return 0;
 	}
 	return error;
@@ -86,6 +97,8 @@ void buffers_return(struct buffer *buffer)
 	struct pool *pool = &pools[buffer->class];
 
 	pool->free[pool->returned++] = buffer->index;
+	if (buffer->class != BUFFER_CLASS_SMALL)
+		by_client[buffer->class][buffer->slot]--;
 	*buffer = (struct buffer){.bytes = NULL};
 }
 

@@ -17,7 +17,8 @@
  * For the rest, when room is wanted the oldest goes: first a decided flow, which the connection's
  * mark can do without (ALLOWED never comes back to us, REFUSED comes back as "not known", which is
  * refused), then an idle one, which is reset when it speaks again. So a full table closes paths and
- * opens none.
+ * opens none. Nor does it close those of others: a client that holds more than half of what has run
+ * out gives up its own first, and where none of these is found near the old end, gets nothing new.
  *
  * Keys are chosen by clients, so the hash is keyed.
  */
@@ -32,6 +33,9 @@
 
 #define BUCKETS FLOWS_MAX
 
+/* Flows looked at for one that a crowding client can give up: a packet's time is bounded. */
+#define CROWDED_SEARCH 64u
+
 static struct flow flows[FLOWS_MAX + 1];
 static uint32_t buckets[BUCKETS];
 static uint32_t free_flows, fresh_flows;
@@ -45,6 +49,8 @@ static struct list {
 } lists[FLOW_STATES];
 
 static uint16_t reading_by_client[CLIENT_SLOTS];
+static uint32_t idle_by_client[CLIENT_SLOTS]; /* OPENED and QUIET */
+static uint32_t readers_by_client[CLIENT_SLOTS];
 static uint8_t hash_key[16];
 static uint64_t crowded;
 
@@ -60,6 +66,8 @@ void flow_init(const uint8_t seed[16])
 	memset(buckets, 0, sizeof(buckets));
 	memset(lists, 0, sizeof(lists));
 	memset(reading_by_client, 0, sizeof(reading_by_client));
+	memset(idle_by_client, 0, sizeof(idle_by_client));
+	memset(readers_by_client, 0, sizeof(readers_by_client));
 	free_flows = 0;
 	fresh_flows = 1;
 	returned_readers = 0;
@@ -116,10 +124,16 @@ static void list_leave(struct flow *flow)
 	list->count--;
 }
 
+static bool is_idle(const struct flow *flow)
+{
+	return flow->state == FLOW_OPENED || flow->state == FLOW_QUIET;
+}
+
 static void reader_return(struct flow *flow)
 {
 	if (flow->reader == NULL)
 		return;
+	readers_by_client[flow->client_slot]--;
 	buffers_return(&flow->reader->head);
 	buffers_return(&flow->reader->segments);
 	free_readers[returned_readers++] = (uint32_t)(flow->reader - readers);
@@ -131,6 +145,16 @@ static void state_leave(struct flow *flow)
 	list_leave(flow);
 	if (flow->state == FLOW_READING)
 		reading_by_client[flow->client_slot]--;
+	idle_by_client[flow->client_slot] -= is_idle(flow);
+}
+
+/* FLOW has its state and is in no list. */
+static void state_begin(struct flow *flow)
+{
+	list_append(flow);
+	if (flow->state == FLOW_READING)
+		reading_by_client[flow->client_slot]++;
+	idle_by_client[flow->client_slot] += is_idle(flow);
 }
 
 void flow_remove(struct flow *flow, struct sink *sink)
@@ -163,19 +187,37 @@ static struct flow *older_of(struct flow *a, struct flow *b)
 	return a->when <= b->when ? a : b;
 }
 
-static struct flow *most_expendable(void)
+/* Near the old end of STATE, a flow of a client that has more than SHARE of what HELD counts. */
+static struct flow *find_crowding(enum flow_state state, const uint32_t *held, uint32_t share)
 {
-	struct flow *flow = older_of(flow_oldest(FLOW_ALLOWED), flow_oldest(FLOW_REFUSED));
+	uint32_t at = lists[state].oldest;
 
-	return flow != NULL ? flow : older_of(flow_oldest(FLOW_QUIET), flow_oldest(FLOW_OPENED));
+	for (unsigned i = 0; at != 0 && i < CROWDED_SEARCH; i++, at = flows[at].newer)
+		if (held[flows[at].client_slot] > share)
+			return &flows[at];
+	return NULL;
 }
 
-static uint32_t flow_take_free(struct sink *sink)
+/* What goes for a flow of the client at SLOT, or NULL. */
+static struct flow *most_expendable(uint16_t slot)
+{
+	const uint32_t share = FLOWS_MAX / 2;
+	struct flow *flow = older_of(flow_oldest(FLOW_ALLOWED), flow_oldest(FLOW_REFUSED));
+
+	if (flow == NULL)
+		flow = older_of(find_crowding(FLOW_QUIET, idle_by_client, share),
+				find_crowding(FLOW_OPENED, idle_by_client, share));
+	if (flow != NULL || idle_by_client[slot] > share)
+		return flow;
+	return older_of(flow_oldest(FLOW_QUIET), flow_oldest(FLOW_OPENED));
+}
+
+static uint32_t flow_take_free(uint16_t slot, struct sink *sink)
 {
 	if (free_flows == 0 && fresh_flows <= FLOWS_MAX)
 		return fresh_flows++;
 	if (free_flows == 0) {
-		struct flow *victim = most_expendable();
+		struct flow *victim = most_expendable(slot);
 		if (victim == NULL)
 			return 0;
 		crowded++;
@@ -189,13 +231,13 @@ static uint32_t flow_take_free(struct sink *sink)
 struct flow *flow_add(const struct flow_key *key, const struct client_key *client, uint64_t now,
 		      struct sink *sink)
 {
-	uint32_t index = flow_take_free(sink);
+	uint64_t slot = hash_sip(hash_key, client, sizeof(*client)) & (CLIENT_SLOTS - 1);
+	uint32_t index = flow_take_free((uint16_t)slot, sink);
 
 	if (index == 0)
 		return NULL;
 	struct flow *flow = &flows[index];
 	uint32_t *bucket = bucket_of(key);
-	uint64_t slot = hash_sip(hash_key, client, sizeof(*client)) & (CLIENT_SLOTS - 1);
 
 	*flow = (struct flow){.key = *key,
 			      .client = *client,
@@ -205,7 +247,7 @@ struct flow *flow_add(const struct flow_key *key, const struct client_key *clien
 			      .opened = now,
 			      .when = now};
 	*bucket = index;
-	list_append(flow);
+	state_begin(flow);
 	return flow;
 }
 
@@ -217,9 +259,7 @@ int flow_enter(struct flow *flow, enum flow_state state, uint64_t now)
 	state_leave(flow);
 	flow->state = (uint8_t)state;
 	flow->when = now;
-	list_append(flow);
-	if (state == FLOW_READING)
-		reading_by_client[flow->client_slot]++;
+	state_begin(flow);
 	if (state == FLOW_ALLOWED || state == FLOW_REFUSED)
 		reader_return(flow);
 	return 0;
@@ -234,14 +274,18 @@ void flow_touch(struct flow *flow, uint64_t now)
 	list_append(flow);
 }
 
-static int reader_take(struct sink *sink, uint32_t *index)
+static int reader_take(uint16_t slot, struct sink *sink, uint32_t *index)
 {
+	const uint32_t share = READERS_MAX / 2;
+
 	if (returned_readers == 0 && fresh_readers < READERS_MAX) {
 		*index = fresh_readers++;
 		return 0;
 	}
 	if (returned_readers == 0) {
-		struct flow *victim = flow_oldest(FLOW_QUIET);
+		struct flow *victim = find_crowding(FLOW_QUIET, readers_by_client, share);
+		if (victim == NULL && readers_by_client[slot] <= share)
+			victim = flow_oldest(FLOW_QUIET);
 		if (victim == NULL)
 			return -ENOBUFS;
 		crowded++;
@@ -259,10 +303,10 @@ int flow_read(struct flow *flow, struct sink *sink)
 
 	if (flow->reader != NULL)
 		return 0;
-	error = buffers_borrow(BUFFER_SMALL, &buffer);
+	error = buffers_borrow(BUFFER_SMALL, flow->client_slot, &buffer);
 	if (error < 0)
 		return error;
-	error = reader_take(sink, &index);
+	error = reader_take(flow->client_slot, sink, &index);
 	if (error < 0) {
 		buffers_return(&buffer);
 		return error;
@@ -278,6 +322,7 @@ int flow_read(struct flow *flow, struct sink *sink)
 	reader->named = false;
 	reader->pinned = false;
 	flow->reader = reader;
+	readers_by_client[flow->client_slot]++;
 	return 0;
 }
 

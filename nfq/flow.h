@@ -89,7 +89,8 @@ struct flow *flow_find(const struct flow_key *key);
 
 /*
  * A new flow in state OPENED. When the table is full the oldest decided flow goes, then the oldest
- * idle one. NULL when all flows are READING. KEY must not be in the table.
+ * idle one, of a client that holds more than half of the table before others'. NULL when all flows are
+ * READING, or when CLIENT is that client and none of its own is old. KEY must not be in the table.
  */
 struct flow *flow_add(const struct flow_key *key, const struct client_key *client, uint64_t now,
 		      struct sink *sink);
@@ -109,8 +110,8 @@ int flow_enter(struct flow *flow, enum flow_state state, uint64_t now);
 void flow_touch(struct flow *flow, uint64_t now);
 
 /*
- * Gives FLOW a reader whose stream begins after its SYN; the oldest quiet flow is forgotten when
- * there is none. 0, -ENOBUFS.
+ * Gives FLOW a reader whose stream begins after its SYN; when there is none the oldest quiet flow is
+ * forgotten, chosen as by flow_add(). 0, -ENOBUFS.
  */
 int flow_read(struct flow *flow, struct sink *sink);
 

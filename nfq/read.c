@@ -143,11 +143,13 @@ static bool judge_event(struct gate *gate, struct flow *flow, struct stream_even
 }
 
 /* Lends the stream a larger buffer. 0, -E2BIG, -ENOBUFS. */
-static int grow_head(struct reader_slot *reader)
+static int grow_head(struct flow *flow)
 {
+	struct reader_slot *reader = flow->reader;
 	struct buffer larger;
-	int error = buffers_borrow(
-		reader->head.bytes == NULL ? BUFFER_SMALL : reader->head.capacity + 1, &larger);
+	int error = buffers_borrow(reader->head.bytes == NULL ? BUFFER_SMALL
+							      : reader->head.capacity + 1,
+				   flow->client_slot, &larger);
 
 	if (error < 0)
 		return error;
@@ -158,9 +160,10 @@ static int grow_head(struct reader_slot *reader)
 }
 
 /* Sorts PACKET in, lending room as it is asked for. 0, -E2BIG, -ENOBUFS. */
-static int assemble(struct reader_slot *reader, const struct packet *packet,
-		    struct segment *segment)
+static int assemble(struct flow *flow, const struct packet *packet, struct segment *segment)
 {
+	struct reader_slot *reader = flow->reader;
+
 	for (;;) {
 		struct buffer larger;
 		int error;
@@ -168,7 +171,7 @@ static int assemble(struct reader_slot *reader, const struct packet *packet,
 		reassembly_add(&reader->reassembly, packet, segment);
 		if (segment->kind != SEGMENT_ROOM)
 			return 0;
-		error = buffers_borrow(segment->needed, &larger);
+		error = buffers_borrow(segment->needed, flow->client_slot, &larger);
 		if (error < 0)
 			return error;
 		error = reassembly_rebuffer(&reader->reassembly, larger.bytes, larger.capacity);
@@ -214,7 +217,7 @@ static enum fed feed(struct gate *gate, struct flow *flow, const struct segment 
 			(*heads)++;
 			break;
 		case STREAM_FULL:
-			if (grow_head(reader) < 0)
+			if (grow_head(flow) < 0)
 				return FED_STUCK;
 			break;
 		case STREAM_BROKEN: /* its event was judged and, in audit mode, let pass */
@@ -402,7 +405,7 @@ void read_packet(struct gate *gate, struct flow *flow, const struct arrival *arr
 		return;
 	}
 	if (error == 0)
-		error = assemble(flow->reader, packet, &segment);
+		error = assemble(flow, packet, &segment);
 	if (error == -ENOBUFS) {
 		gate->counters[COUNTER_OVERFLOW]++;
 		drop_arrival(gate, arrival);

@@ -25,14 +25,14 @@ static void test_sizes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		assert_int_equal(buffers_borrow(rows[i].asked, &buffer), 0);
+		assert_int_equal(buffers_borrow(rows[i].asked, 0, &buffer), 0);
 		assert_int_equal(buffer.capacity, rows[i].given);
 		memset(buffer.bytes, 0xa5, buffer.capacity);
 		buffers_return(&buffer);
 		assert_null(buffer.bytes);
 	}
 	struct buffer before = buffer;
-	assert_int_equal(buffers_borrow(BUFFER_HUGE + 1, &buffer), -E2BIG);
+	assert_int_equal(buffers_borrow(BUFFER_HUGE + 1, 0, &buffer), -E2BIG);
 	assert_memory_equal(&before, &buffer, sizeof(buffer));
 	buffers_return(&buffer); /* none: nothing happens */
 	assert_int_equal(buffers_lent(BUFFER_CLASS_SMALL), 0);
@@ -45,16 +45,41 @@ static void test_exhaustion(void **state)
 
 	(void)state;
 	/* A class that is empty is replaced by the next; the largest is the end. */
-	while (buffers_borrow(BUFFER_LARGE, &all[count]) == 0)
+	while (buffers_borrow(BUFFER_LARGE, (uint16_t)count, &all[count]) == 0)
 		count++;
 	assert_int_equal(count, BUFFER_LARGE_COUNT + BUFFER_HUGE_COUNT);
-	assert_int_equal(buffers_borrow(BUFFER_LARGE, &all[count]), -ENOBUFS);
+	assert_int_equal(buffers_borrow(BUFFER_LARGE, (uint16_t)count, &all[count]), -ENOBUFS);
 	assert_int_equal(all[BUFFER_LARGE_COUNT].capacity, BUFFER_HUGE);
 	assert_int_equal(buffers_lent(BUFFER_CLASS_LARGE), BUFFER_LARGE_COUNT);
 	for (size_t i = 0; i < count; i++)
 		buffers_return(&all[i]);
 	assert_int_equal(buffers_lent(BUFFER_CLASS_LARGE), 0);
 	assert_int_equal(buffers_lent(BUFFER_CLASS_HUGE), 0);
+}
+
+/* Half of a class is one client's; the next class helps out, and the other half is for others. */
+static void test_share_of_one_client(void **state)
+{
+	static struct buffer all[BUFFER_MIDDLE_COUNT + BUFFER_LARGE_COUNT + BUFFER_HUGE_COUNT];
+	const size_t half = sizeof(all) / sizeof(all[0]) / 2;
+	struct buffer other;
+	size_t count = 0;
+
+	(void)state;
+	while (count < 2 * half && buffers_borrow(BUFFER_MIDDLE, 7, &all[count]) == 0)
+		count++;
+	assert_int_equal(count, half);
+	assert_int_equal(buffers_borrow(BUFFER_HUGE, 7, &other), -ENOBUFS);
+	assert_int_equal(buffers_borrow(BUFFER_SMALL, 7, &other), 0);
+	buffers_return(&other);
+	for (size_t i = BUFFER_SMALL + 1; i <= BUFFER_HUGE; i *= 2) {
+		assert_int_equal(buffers_borrow(i, 8, &other), 0);
+		buffers_return(&other);
+	}
+	buffers_return(&all[0]);
+	assert_int_equal(buffers_borrow(BUFFER_MIDDLE, 7, &all[0]), 0);
+	for (size_t i = 0; i < count; i++)
+		buffers_return(&all[i]);
 }
 
 /* No octet belongs to two loans: every buffer is filled with its own number and read back. */
@@ -70,7 +95,8 @@ static void test_no_overlap(void **state)
 		unsigned i = (unsigned)rand() % 200;
 
 		if (held[i].bytes == NULL) {
-			assert_int_equal(buffers_borrow(sizes[rand() % 4], &held[i]), 0);
+			assert_int_equal(buffers_borrow(sizes[rand() % 4], (uint16_t)i, &held[i]),
+					 0);
 			stamps[i] = (uint8_t)rand();
 			memset(held[i].bytes, stamps[i], 16);
 			memset(held[i].bytes + held[i].capacity - 16, stamps[i], 16);
@@ -92,6 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_sizes, fixture_reset),
 		cmocka_unit_test_setup(test_exhaustion, fixture_reset),
+		cmocka_unit_test_setup(test_share_of_one_client, fixture_reset),
 		cmocka_unit_test_setup(test_no_overlap, fixture_reset),
 	};
 	return cmocka_run_group_tests_name("buffers", tests, NULL, NULL);

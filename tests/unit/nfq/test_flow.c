@@ -185,6 +185,53 @@ static void test_share_of_one_client(void **state)
 	assert_int_equal(flow_enter(find(1), FLOW_READING, now), 0);
 }
 
+/* One client fills the table behind the back of others, whose flows are older than all of its. */
+static void test_crowded_by_one_client(void **state)
+{
+	enum { OTHERS = 200 };
+	uint32_t i; /* the client 0 is the crowding one */
+
+	(void)state;
+	for (i = 1; i < OTHERS; i++)
+		assert_int_equal(flow_enter(add(i, false), FLOW_QUIET, now), 0);
+	now++;
+	for (; i <= FLOWS_MAX; i++)
+		assert_non_null(add(i, true));
+	/* It gives up its own, and so it does when somebody else comes. */
+	assert_non_null(add(i++, true));
+	assert_null(find(OTHERS));
+	assert_non_null(add(i++, false));
+	assert_null(find(OTHERS + 1));
+	/* Its own out of sight: it gets nothing, others get theirs for the oldest of all. */
+	for (uint32_t j = OTHERS + 2; j < i; j++)
+		assert_int_equal(flow_enter(find(j), FLOW_QUIET, now), 0);
+	assert_null(add(i++, true));
+	assert_non_null(add(i++, false));
+	assert_null(find(1));
+	for (uint32_t j = 2; j < OTHERS; j++)
+		assert_non_null(find(j));
+}
+
+static void test_readers_of_one_client(void **state)
+{
+	enum { OTHERS = 20 };
+	uint32_t i;
+
+	(void)state;
+	for (i = 1; i <= READERS_MAX; i++) {
+		struct flow *flow = add(i, i >= OTHERS);
+		assert_int_equal(flow_read(flow, gate.sink), 0);
+		assert_int_equal(flow_enter(flow, FLOW_QUIET, now), 0);
+		buffers_return(&flow->reader->head);
+	}
+	assert_int_equal(flow_read(add(i++, true), gate.sink), 0);
+	assert_int_equal(flow_read(add(i++, false), gate.sink), 0);
+	assert_null(find(OTHERS));
+	assert_null(find(OTHERS + 1));
+	for (uint32_t j = 1; j < OTHERS; j++)
+		assert_non_null(find(j)->reader);
+}
+
 static void test_expiry(void **state)
 {
 	static const struct {
@@ -254,6 +301,8 @@ int main(void)
 		cmocka_unit_test_setup(test_full_table, fixture_reset),
 		cmocka_unit_test_setup(test_readers_run_out, fixture_reset),
 		cmocka_unit_test_setup(test_share_of_one_client, fixture_reset),
+		cmocka_unit_test_setup(test_crowded_by_one_client, fixture_reset),
+		cmocka_unit_test_setup(test_readers_of_one_client, fixture_reset),
 		cmocka_unit_test_setup(test_expiry, fixture_reset),
 		cmocka_unit_test_setup(test_holds, fixture_reset),
 	};
