@@ -117,6 +117,8 @@ static bool take_message(struct child *child, const struct message *message)
 			return false;
 		child->state = CHILD_READY;
 		child->ready_since = loop_now();
+		child->pulse = child->ready_since + CHILD_PULSE_MS;
+		child->silent = 0;
 		child->problem[0] = '\0';
 		child->events->ready(child);
 		return true;
@@ -134,6 +136,7 @@ static bool take_message(struct child *child, const struct message *message)
 		if (!child->owes_status)
 			return false;
 		child->owes_status = false;
+		child->silent = 0;
 		child->status = body->status;
 		child->events->status(child);
 		return true;
@@ -287,10 +290,24 @@ int child_ask_status(struct child *child)
 	return error;
 }
 
+/* Not while it owes a reload, which has a deadline of its own and may take long. */
+static void feel_pulse(struct child *child, uint64_t now)
+{
+	child->pulse = now + CHILD_PULSE_MS;
+	if (child->owes_status && ++child->silent >= CHILD_SILENT_MAX)
+		end_at_once(child, "did not answer");
+	else if (!child->owes_status && child_ask_status(child) != 0)
+		end_at_once(child, "does not take messages");
+}
+
 void child_tick(struct child *child, uint64_t now)
 {
 	if (child_deadline(child) > now)
 		return;
+	if (child->state == CHILD_READY && child->reloading == 0) {
+		feel_pulse(child, now);
+		return;
+	}
 	switch (child->state) {
 	case CHILD_STARTING:
 		end_at_once(child, "was not ready in time");
@@ -314,7 +331,7 @@ uint64_t child_deadline(const struct child *child)
 	case CHILD_UNUSED:
 		return UINT64_MAX;
 	case CHILD_READY:
-		return child->reloading != 0 ? child->deadline : UINT64_MAX;
+		return child->reloading != 0 ? child->deadline : child->pulse;
 	case CHILD_DOWN:
 	case CHILD_STARTING:
 	case CHILD_ENDING:

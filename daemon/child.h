@@ -22,6 +22,13 @@
 
 /* From START to READY, from RELOAD to RELOADED: the resolver reads anchors and builds a context. */
 #define CHILD_ANSWER_MS 10000u
+/*
+ * A child that is stopped or stuck does not die by itself. It is asked for its status this often,
+ * and killed when so many questions in a row find it silent. Turns are counted and not time, so that
+ * a machine that slept wakes up to living children.
+ */
+#define CHILD_PULSE_MS   5000u
+#define CHILD_SILENT_MAX 2u
 /* From closing its socket to SIGKILL. */
 #define CHILD_END_MS 2000u
 /* A NOTICE sooner than this after another is dropped: only a child gone bad sends so many. */
@@ -39,7 +46,7 @@ enum child_state {
 	CHILD_DOWN,     /* no process; leaves at `deadline` by starting one */
 	CHILD_STARTING, /* START is sent; leaves by READY, or by ENDING at `deadline` or after
 			   FAILED */
-	CHILD_READY,    /* works; leaves by death, or by ENDING after junk */
+	CHILD_READY,    /* works; leaves by death, or by ENDING after junk or silence */
 	CHILD_ENDING    /* its socket is closed; killed at `deadline`; leaves by death */
 };
 
@@ -70,6 +77,8 @@ struct child {
 	uint64_t reloading;  /* generation of an unanswered RELOAD; 0: none */
 	uint64_t noticed;    /* when the last NOTICE was passed on; 0: none yet */
 	bool owes_status;
+	unsigned silent;              /* pulses that found it owing a status */
+	uint64_t pulse;               /* CHILD_READY: the next one */
 	struct message_status status; /* the last answer */
 	char problem[512];            /* the last one; "" for none */
 };
@@ -95,7 +104,7 @@ int child_ask_status(struct child *child);
 /* Closes its socket, which asks it to exit. */
 void child_end(struct child *child, uint64_t now);
 
-/* Ends what takes too long. */
+/* Ends what takes too long, and asks whether it is alive. */
 void child_tick(struct child *child, uint64_t now);
 
 /* When child_tick() or child_start() has something to do; UINT64_MAX: never. */

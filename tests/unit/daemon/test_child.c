@@ -243,6 +243,31 @@ static void test_start_hangs(void **state)
 	assert_string_equal(child.problem, "was not ready in time");
 }
 
+/* Stopped, it dies of silence; one that answers late lives. */
+static void test_silent(void **state)
+{
+	(void)state;
+	start_ready();
+	for (unsigned i = 0; i < 2 * CHILD_SILENT_MAX; i++) {
+		child_tick(&child, child_deadline(&child) - 1);
+		assert_false(child.owes_status);
+		child_tick(&child, child_deadline(&child));
+		assert_true(child.owes_status);
+		until(&seen.status, i + 1);
+	}
+	kill(child.process.pid, SIGSTOP);
+	for (unsigned i = 0; i < CHILD_SILENT_MAX; i++)
+		child_tick(&child, child_deadline(&child));
+	assert_int_equal(child.state, CHILD_READY);
+	kill(child.process.pid, SIGCONT);
+	until(&seen.status, 2 * CHILD_SILENT_MAX + 1);
+	kill(child.process.pid, SIGSTOP);
+	for (unsigned i = 0; i <= CHILD_SILENT_MAX; i++)
+		child_tick(&child, child_deadline(&child));
+	until(&seen.died, 1);
+	assert_string_equal(child.problem, "did not answer");
+}
+
 static void test_junk(void **state)
 {
 	(void)state;
@@ -354,8 +379,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_life),         CASE(test_reload_refused), CASE(test_reload_death),
 		CASE(test_reload_hangs), CASE(test_start_refused),  CASE(test_start_hangs),
-		CASE(test_junk),         CASE(test_out_of_place),   CASE(test_backoff),
-		CASE(test_no_program),   CASE(test_find),           CASE(test_seals),
+		CASE(test_silent),       CASE(test_junk),           CASE(test_out_of_place),
+		CASE(test_backoff),      CASE(test_no_program),     CASE(test_find),
+		CASE(test_seals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
