@@ -19,8 +19,11 @@
  * may be followed by something that is no HTTP, or by the next request if the server said no:
  *
  *   WebSocket  A client's frame is masked (RFC 6455 section 5.1), so the high bit of its second
- * octet is set, which no request's ever is. Such an octet ends the reading. Otherwise the next
- *              request is read and judged like any other.
+ *              octet is set, which no request's ever is, and few octets begin one. Two such octets end
+ *              the reading. Otherwise the next request is read and judged like any other. A server
+ *              that said no may take more for white space than we do: Python's http.server skips 0x85
+ *              and 0xa0, so a first octet that begins no frame is a request's.
+ *
  *   CONNECT    Bytes that begin no request are the tunnel's and end the reading. Requests are
  * judged: one to a proxy that refused has absolute form or is a CONNECT. One in origin form goes
  * through the tunnel, or to a proxy that serves it by its Host; either way its Host is whom it is
@@ -147,10 +150,36 @@ static size_t feed_head(struct stream *stream, const uint8_t *bytes, size_t leng
 	return taken;
 }
 
+/* RFC 6455 section 5.2: text, binary, close, ping or pong; whole or the first of several, perhaps
+ * compressed (RSV1, RFC 7692). */
+static bool begins_frame(uint8_t octet)
+{
+	switch (octet) {
+	case 0x01:
+	case 0x02:
+	case 0x41:
+	case 0x42:
+	case 0x81:
+	case 0x82:
+	case 0xc1:
+	case 0xc2:
+	case 0x88:
+	case 0x89:
+	case 0x8a:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* The first two octets where a WebSocket frame or a request may begin. */
 static size_t feed_frame(struct stream *stream, const uint8_t *bytes)
 {
 	if (!stream->frame_begun) {
+		if (!begins_frame(bytes[0])) {
+			stream->frames = false;
+			return 0;
+		}
 		stream->frame_begun = true;
 		stream->frame_octet = bytes[0];
 		return 1;

@@ -372,6 +372,13 @@ static void test_upgrades(void **state)
 		ROW(WEBSOCKET "\x81\x85", "93" GOT "state opaque\n"),
 		ROW(WEBSOCKET "A\xfe" GET, "93" GOT "state opaque\n"),
 		ROW(WEBSOCKET "A", "93" GOT "state head\n"),
+		ROW(WEBSOCKET "\xc2\x80", "93" GOT "state opaque\n"),
+		ROW(WEBSOCKET "\x8a\x80", "93" GOT "state opaque\n"),
+		/* Some servers skip this, and read a request. */
+		ROW(WEBSOCKET " \x85" GET,
+		    "93" GOT "94 http malformed white space before the method\nstate broken\n"),
+		ROW(WEBSOCKET "\xa0\x85" GET, "93" GOT "94 other -\nstate opaque\n"),
+		ROW(WEBSOCKET "\x91\x85", "93" GOT "94 other -\nstate opaque\n"),
 		ROW(WEBSOCKET GET, "93" GOT "128" GOT "state between\n"),
 		ROW(WEBSOCKET GET "\x81\x85", "93" GOT "128" GOT "129 other -\nstate opaque\n"),
 		ROW(WEBSOCKET "\x81\x05", "93" GOT "94 other -\nstate opaque\n"),
