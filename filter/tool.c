@@ -100,7 +100,10 @@ static int spawn(const char *path, const char *const *argv, const int fds[3], pi
 	sigfillset(&all);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	/* A group of its own: Ctrl-C on the terminal ends no program half way through a table. */
+	posix_spawnattr_setpgroup(&attributes, 0);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+						      POSIX_SPAWN_SETPGROUP);
 	for (int i = 0; i < 3 && error == 0; i++)
 		error = posix_spawn_file_actions_adddup2(&actions, fds[i], i);
 	if (error == 0)

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -91,6 +92,21 @@ static void test_bare(void **state)
 	close(open_one);
 }
 
+/* The keys of the terminal do not reach it: it leads a process group. */
+static void test_group(void **state)
+{
+	const char *const group[] = {"sh", "-c",
+				     "set -- $(cut -d' ' -f1,5 /proc/$$/stat); echo $1 $2", NULL};
+	char *output, problem[256];
+	int pid, leader;
+
+	(void)state;
+	assert_int_equal(run(group, NULL, &output, problem), 0);
+	assert_int_equal(sscanf(output, "%d %d", &pid, &leader), 2);
+	assert_int_equal(pid, leader);
+	free(output);
+}
+
 static void assert_kept(const int *keep, size_t count, const int *expected, size_t expected_count)
 {
 	pid_t pid = fork();
@@ -150,11 +166,9 @@ static void test_network_sockets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_input_output),
-		cmocka_unit_test(test_failure),
-		cmocka_unit_test(test_bare),
-		cmocka_unit_test(test_descriptors),
-		cmocka_unit_test(test_network_sockets),
+		cmocka_unit_test(test_input_output), cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_bare),         cmocka_unit_test(test_group),
+		cmocka_unit_test(test_descriptors),  cmocka_unit_test(test_network_sockets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
