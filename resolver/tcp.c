@@ -15,6 +15,8 @@
 
 #include "settings.h"
 
+#define IPV6_NETWORK_OCTETS 8 /* RFC 4291 section 2.5.1: interfaces are told apart below /64 */
+
 /*
  * A slot of the table is a connection while `stream` is set. A path holds slot and serial number; a
  * connection that is gone has another serial or none, and the reply goes nowhere.
@@ -139,6 +141,14 @@ static void on_idle(evutil_socket_t fd, short events, void *context)
 	settle(connection);
 }
 
+/* A link of IPv6 gives each of its hosts as many addresses as it wants: its network is one client. */
+static bool is_same_client(const struct address *a, const struct address *b)
+{
+	if (a->family == ADDRESS_IPV6 && b->family == ADDRESS_IPV6)
+		return memcmp(a->bytes, b->bytes, IPV6_NETWORK_OCTETS) == 0;
+	return address_equal(a, b);
+}
+
 static struct connection *find_slot(struct tcp *tcp, const struct address *client)
 {
 	struct connection *free_slot = NULL;
@@ -149,7 +159,7 @@ static struct connection *find_slot(struct tcp *tcp, const struct address *clien
 		if (connection->stream == NULL)
 			free_slot = free_slot == NULL ? connection : free_slot;
 		else
-			same += address_equal(&connection->path.client.address, client);
+			same += is_same_client(&connection->path.client.address, client);
 	}
 	return same < TCP_CONNECTIONS_PER_CLIENT_MAX ? free_slot : NULL;
 }

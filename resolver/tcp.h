@@ -3,7 +3,7 @@
 
 /*
  * Queries over TCP (RFC 7766): several on one connection, answered in any order. Connections are
- * bounded in all and per client address, and so are the queries and the unread answers of each.
+ * bounded in all and per client address (IPv6: per /64), and so are the queries and the unread answers of each.
  */
 
 #include <stddef.h>

@@ -299,6 +299,36 @@ def tcp_streams(t):
 
 
 @case
+def tcp_of_a_network(t):
+    "TCP: the addresses of one IPv6 network share its connections, another network has its own"
+    addresses = [f"2606:4700:{net}::{host}" for net in (77, 78) for host in (1, 2)]
+    for address in addresses:
+        run("ip", "address", "add", address + "/128", "dev", "lo", "nodad")
+
+    def connect(source):
+        client = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+        client.settimeout(0.3)
+        client.bind((source, 0))
+        client.connect(("::1", 5353))
+        return client
+
+    def stays(client):
+        try:
+            return client.recv(1) != b""
+        except TimeoutError:
+            return True
+        except ConnectionResetError:
+            return False
+
+    held = [connect(addresses[0]) for _ in range(32)]
+    same([stays(held[-1])] + [stays(connect(address)) for address in addresses], [True, False, False, True, True])
+    for client in held:
+        client.close()
+    for address in addresses:
+        run("ip", "address", "del", address + "/128", "dev", "lo")
+
+
+@case
 def odd_queries(t):
     "FORMERR, NOTIMP, BADVERS, REFUSED and silence"
     good = question("www.example.lab", "A")
