@@ -207,7 +207,7 @@ def wrong_usage():
     fails(["--policy", "/nonexistent/p.yaml", "true"], "/nonexistent/p.yaml")
     fails(["--allow", "169.254.169.254", "true"], "--allow 169.254.169.254: ")
     fails(["--allow", "", "true"], "--allow : ")
-    fails(["--policy"], "unknown option '--policy'")
+    fails(["--policy"], "--policy needs a value")
     with open("/run/bad.yaml", "w", encoding="ascii") as file:
         file.write("policies: {default: {allow_hots: []}}\n")
     fails(["--policy", "/run/bad.yaml", "true"], "/run/bad.yaml:1:")
