@@ -127,8 +127,10 @@ void resolver_defaults(struct config_private *private)
 	const uint8_t six[16] = {[15] = 1};
 
 	settings->listen_count = 2;
-	settings->listen[0] = (struct endpoint){address_ipv4(127, 0, 0, 1), DNS_PORT};
-	settings->listen[1] = (struct endpoint){address_from_bytes(six, 16), DNS_PORT};
+	settings->listen[0] =
+		(struct endpoint){.address = address_ipv4(127, 0, 0, 1), .port = DNS_PORT};
+	settings->listen[1] =
+		(struct endpoint){.address = address_from_bytes(six, 16), .port = DNS_PORT};
 	settings->network_count = 2;
 	settings->networks[0] = (struct prefix){address_ipv4(127, 0, 0, 0), 8};
 	settings->networks[1] = (struct prefix){address_from_bytes(six, 16), 128};

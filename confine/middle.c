@@ -20,7 +20,8 @@
 int middle_configure(struct config *config, const struct plan *plan)
 {
 	struct resolver_settings *resolver = &config->settings.resolver;
-	const struct endpoint listen[2] = {{plan->v4.in, DNS_PORT}, {plan->v6.in, DNS_PORT}};
+	const struct endpoint listen[2] = {{.address = plan->v4.in, .port = DNS_PORT},
+					   {.address = plan->v6.in, .port = DNS_PORT}};
 	size_t families = plan->ipv6 ? 2 : 1;
 
 	int error = config_set_listen(config, listen, families);

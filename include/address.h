@@ -9,6 +9,7 @@
  * bytes are zero, so that two equal addresses are equal byte by byte.
  */
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,8 +35,11 @@ struct prefix {
 
 struct endpoint {
 	struct address address;
-	uint16_t port; /* host order */
+	uint8_t reserved; /* 0, in the place of padding: settings are copied to the children whole */
+	uint16_t port;	  /* host order */
 };
+static_assert(sizeof(struct endpoint) == 20 && offsetof(struct endpoint, port) == 18,
+	      "no padding");
 
 /* Room for any formatted address, prefix or endpoint with brackets and port, and the NUL. */
 #define ADDRESS_TEXT_SIZE 64

@@ -421,7 +421,8 @@ static void listen_can_be_replaced(void **state)
 {
 	(void)state;
 	struct config *config = good("");
-	struct endpoint endpoints[SETTINGS_LISTEN_MAX + 1] = {{address_ipv4(10, 0, 0, 1), 53}};
+	struct endpoint endpoints[SETTINGS_LISTEN_MAX + 1] = {
+		{.address = address_ipv4(10, 0, 0, 1), .port = 53}};
 
 	assert_int_equal(config_set_listen(config, endpoints, 0), -EINVAL);
 	assert_int_equal(config_set_listen(config, endpoints, SETTINGS_LISTEN_MAX + 1), -EINVAL);
