@@ -16,7 +16,7 @@ import sys
 CMOCKA = re.compile(r"^\[\s+(PASSED|FAILED|SKIPPED)\s+\]\s+(\d+) test\(s\)", re.M)
 CMOCKA_FAILED = re.compile(r"^\[\s+FAILED\s+\]\s+([A-Za-z_]\w*)$", re.M)
 CMOCKA_SKIPPED = re.compile(r"^\[\s+SKIPPED\s+\]\s+([A-Za-z_]\w*)$", re.M)
-TAP = re.compile(r"^(ok|not ok) \d+ - ([^#\n]*)(?:#\s*skip\b[ :]*(.*))?$", re.M | re.I)
+TAP = re.compile(r"^(ok|not ok) \d+(?: -)?([^#\n]*)(?:#\s*skip\b[ :]*(.*))?$", re.M | re.I)
 
 
 class Count:
