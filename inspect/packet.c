@@ -52,8 +52,8 @@ static enum packet_error read_ipv4_options(struct reader options)
 	return PACKET_OK;
 }
 
-/* Leaves READER at the transport header, ended where the packet ends. */
-static enum packet_error read_ipv4(struct reader *reader, struct packet *packet)
+/* Leaves READER at the transport header, ended where the packet ends. CUT: it may end before. */
+static enum packet_error read_ipv4(struct reader *reader, bool cut, struct packet *packet)
 {
 	const uint8_t *start = reader->at;
 	size_t size = reader_left(reader);
@@ -76,9 +76,9 @@ static enum packet_error read_ipv4(struct reader *reader, struct packet *packet)
 	packet->protocol = protocol;
 	if (header < IPV4_HEADER_MIN || total < header)
 		return PACKET_BAD_HEADER;
-	if (total > size)
+	if (total > size && !cut)
 		return PACKET_TRUNCATED;
-	reader->end = start + total;
+	reader->end = start + (total < size ? total : size);
 	enum packet_error error = read_ipv4_options(reader_sub(reader, header - IPV4_HEADER_MIN));
 	if (error != PACKET_OK)
 		return error;
@@ -173,7 +173,7 @@ static enum packet_error read_extensions(struct reader *reader, struct packet *p
 	return PACKET_BAD_HEADER;
 }
 
-static enum packet_error read_ipv6(struct reader *reader, struct packet *packet)
+static enum packet_error read_ipv6(struct reader *reader, bool cut, struct packet *packet)
 {
 	reader_u32(reader); /* version, traffic class, flow label */
 	size_t length = reader_u16(reader);
@@ -187,9 +187,10 @@ static enum packet_error read_ipv6(struct reader *reader, struct packet *packet)
 	packet->source = address_from_bytes(source, 16);
 	packet->destination = address_from_bytes(destination, 16);
 	packet->protocol = next;
-	if (length > reader_left(reader))
+	if (length > reader_left(reader) && !cut)
 		return PACKET_TRUNCATED;
-	if (length > 0) /* 0: a jumbogram or BIG TCP, as long as what we got */
+	/* 0: a jumbogram or BIG TCP, as long as what we got */
+	if (length > 0 && length <= reader_left(reader))
 		reader->end = reader->at + length;
 	return read_extensions(reader, packet);
 }
@@ -213,7 +214,7 @@ static enum packet_error read_tcp(struct reader *reader, struct packet *packet)
 	return reader->failed ? PACKET_TRUNCATED : PACKET_OK;
 }
 
-static enum packet_error read_udp(struct reader *reader, struct packet *packet)
+static enum packet_error read_udp(struct reader *reader, bool cut, struct packet *packet)
 {
 	packet->source_port = reader_u16(reader);
 	packet->destination_port = reader_u16(reader);
@@ -227,12 +228,12 @@ static enum packet_error read_udp(struct reader *reader, struct packet *packet)
 		return PACKET_BAD_HEADER;
 	length -= UDP_HEADER;
 	if (length > reader_left(reader))
-		return packet->more_fragments ? PACKET_OK : PACKET_TRUNCATED;
+		return packet->more_fragments || cut ? PACKET_OK : PACKET_TRUNCATED;
 	reader->end = reader->at + length;
 	return PACKET_OK;
 }
 
-static enum packet_error read_transport(struct reader *reader, struct packet *packet)
+static enum packet_error read_transport(struct reader *reader, bool cut, struct packet *packet)
 {
 	bool ipv6 = packet->source.family == ADDRESS_IPV6;
 
@@ -240,7 +241,7 @@ static enum packet_error read_transport(struct reader *reader, struct packet *pa
 	case IPPROTO_TCP:
 		return read_tcp(reader, packet);
 	case IPPROTO_UDP:
-		return read_udp(reader, packet);
+		return read_udp(reader, cut, packet);
 	case IPPROTO_SCTP:
 	case IPPROTO_DCCP:
 	case IPPROTO_UDPLITE:
@@ -261,7 +262,8 @@ static enum packet_error read_transport(struct reader *reader, struct packet *pa
 	return reader->failed ? PACKET_TRUNCATED : PACKET_OK;
 }
 
-enum packet_error packet_read(const uint8_t *bytes, size_t size, struct packet *out)
+static enum packet_error read_packet(const uint8_t *bytes, size_t size, bool cut,
+				     struct packet *out)
 {
 	struct packet packet = {.protocol = 0};
 	struct reader reader = reader_init(bytes, size);
@@ -271,16 +273,16 @@ enum packet_error packet_read(const uint8_t *bytes, size_t size, struct packet *
 		return PACKET_TRUNCATED;
 	switch (bytes[0] >> 4) {
 	case 4:
-		error = read_ipv4(&reader, &packet);
+		error = read_ipv4(&reader, cut, &packet);
 		break;
 	case 6:
-		error = read_ipv6(&reader, &packet);
+		error = read_ipv6(&reader, cut, &packet);
 		break;
 	default:
 		return PACKET_BAD_HEADER;
 	}
 	if (error == PACKET_OK) {
-		error = read_transport(&reader, &packet);
+		error = read_transport(&reader, cut, &packet);
 		if (error == PACKET_TRUNCATED && packet.more_fragments)
 			error = PACKET_FRAGMENT;
 	}
@@ -296,4 +298,14 @@ enum packet_error packet_read(const uint8_t *bytes, size_t size, struct packet *
 	packet.payload_length = reader_left(&reader);
 	*out = packet;
 	return PACKET_OK;
+}
+
+enum packet_error packet_read(const uint8_t *bytes, size_t size, struct packet *out)
+{
+	return read_packet(bytes, size, false, out);
+}
+
+enum packet_error packet_read_head(const uint8_t *bytes, size_t size, struct packet *out)
+{
+	return read_packet(bytes, size, true, out);
 }

@@ -48,3 +48,9 @@ struct packet {
  * untouched but for addresses and protocol, which are filled as far as they could be read.
  */
 enum packet_error packet_read(const uint8_t *bytes, size_t size, struct packet *out);
+
+/*
+ * The same for the beginning of a packet, as NFLOG delivers it: only the headers must be there. The
+ * payload is what there is of it, and nothing that may be judged.
+ */
+enum packet_error packet_read_head(const uint8_t *bytes, size_t size, struct packet *out);

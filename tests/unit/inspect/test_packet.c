@@ -395,6 +395,45 @@ static void test_truncation(void **state)
 	}
 }
 
+/* Of a packet that was cut behind its headers the rest is known; what was not cut reads the same. */
+static void test_head(void **state)
+{
+	static uint8_t body[2000] = TCP;
+	struct packet whole, p;
+	(void)state;
+
+	build4(&built, IPPROTO_TCP, 0, "\x94\x04\x00\x00", 4, body, sizeof(body));
+	assert_int_equal(packet_read_head(built.at, 44, &p), PACKET_OK);
+	assert_int_equal(p.destination_port, 80);
+	assert_int_equal(p.sequence, 0x01020304);
+	assert_int_equal(p.payload_length, 0);
+	assert_int_equal(packet_read_head(built.at, 47, &p), PACKET_OK);
+	assert_int_equal(p.payload_length, 3);
+	assert_int_equal(read_built(&built, &whole), PACKET_OK);
+	assert_int_equal(packet_read_head(built.at, built.length, &p), PACKET_OK);
+	assert_memory_equal(&p, &whole, sizeof(p));
+	for (size_t length = 0; length < 44; length++) {
+		p = (struct packet){.protocol = 0xee};
+		assert_int_equal(packet_read_head(built.at, length, &p), PACKET_TRUNCATED);
+		assert_int_equal(p.destination_port, 0);
+		assert_int_equal(p.destination.family, length < 20 ? ADDRESS_NONE : ADDRESS_IPV4);
+	}
+	build6(&built, IPPROTO_TCP, body, sizeof(body));
+	assert_int_equal(packet_read_head(built.at, 60, &p), PACKET_OK);
+	assert_int_equal(p.destination_port, 80);
+	assert_int_equal(packet_read_head(built.at, 59, &p), PACKET_TRUNCATED);
+	build6(&built, 60, DST("\x06") TCP, 36);
+	assert_int_equal(packet_read_head(built.at, 50, &p), PACKET_TRUNCATED);
+	memcpy(body, "\x30\x39\x00\x35\x07\xd0\xab\xcd", 8);
+	build4(&built, IPPROTO_UDP, 0, "", 0, body, sizeof(body));
+	assert_int_equal(packet_read_head(built.at, 100, &p), PACKET_OK);
+	assert_int_equal(p.destination_port, 53);
+	assert_int_equal(p.payload_length, 72);
+	/* A broken header is one, cut or not. */
+	build4(&built, IPPROTO_UDP, 0, "\x83\x03\x04\x00", 4, body, sizeof(body));
+	assert_int_equal(packet_read_head(built.at, 100, &p), PACKET_BAD_HEADER);
+}
+
 static void test_hostile(void **state)
 {
 	struct built seeds[3];
@@ -429,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_ipv6_chain_limit),
 		cmocka_unit_test(test_large_packets),
 		cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_head),
 		cmocka_unit_test(test_hostile),
 	};
 
