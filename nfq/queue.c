@@ -15,6 +15,7 @@
 /* Before the kernel's headers, which then leave out what it defines. */
 #include <netinet/in.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink_queue.h>
@@ -22,13 +23,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include <libmnl/libmnl.h>
 /* Behind its own header of constants. */
 #include <libnetfilter_queue/libnetfilter_queue.h>
 
 #include "nfq/limits.h"
+#include "nfq/nfnetlink.h"
 
 /* A whole packet and its attributes: headers, uid, gid, marks, interfaces, time, hardware address.
  */
@@ -42,6 +43,7 @@ static struct mnl_socket *netlink;
 static uint16_t queue_number;
 static uint32_t mask;
 
+static_assert(QUEUE_BATCH == NFNETLINK_BATCH, "a batch is a batch");
 static uint8_t messages[QUEUE_BATCH][MESSAGE_SIZE];
 static char verdicts[VERDICTS_SIZE];
 static size_t verdicts_used;
@@ -53,28 +55,6 @@ static struct interface {
 	char name[IF_NAMESIZE];
 } interfaces[INTERFACES_MAX];
 
-/* Sends a configuration message and waits for the kernel's answer. */
-static int configure(struct nlmsghdr *header)
-{
-	uint8_t answer[8192];
-	unsigned portid = mnl_socket_get_portid(netlink);
-	int run;
-
-	header->nlmsg_flags |= NLM_F_ACK;
-	if (mnl_socket_sendto(netlink, header, header->nlmsg_len) < 0)
-		return -errno;
-	do {
-		/* A packet that came first is passed over; its sender repeats it. */
-		ssize_t received = mnl_socket_recvfrom(netlink, answer, sizeof(answer));
-		if (received < 0 && errno != ENOSPC)
-			return -errno;
-		run = received < 0 ? MNL_CB_OK
-				   : mnl_cb_run(answer, (size_t)received, 0, portid, NULL, NULL);
-	} while (run > MNL_CB_STOP);
-	/* For an error message mnl_cb_run() gives -1 and the kernel's errno. */
-	return run < 0 ? -errno : 0;
-}
-
 static int configure_queue(void)
 {
 	char buffer[512];
@@ -85,12 +65,12 @@ static int configure_queue(void)
 	/* Long without effect, and so a question whether we may configure queues at all. */
 	header = nfq_nlmsg_put(buffer, NFQNL_MSG_CONFIG, queue_number);
 	nfq_nlmsg_cfg_put_cmd(header, AF_INET, NFQNL_CFG_CMD_PF_BIND);
-	error = configure(header);
+	error = nfnetlink_configure(netlink, header);
 	if (error < 0)
 		return error;
 	header = nfq_nlmsg_put(buffer, NFQNL_MSG_CONFIG, queue_number);
 	nfq_nlmsg_cfg_put_cmd(header, AF_UNSPEC, NFQNL_CFG_CMD_BIND);
-	error = configure(header);
+	error = nfnetlink_configure(netlink, header);
 	if (error < 0) /* -EPERM: the queue is another socket's */
 		return error == -EPERM ? -EBUSY : error;
 	header = nfq_nlmsg_put(buffer, NFQNL_MSG_CONFIG, queue_number);
@@ -98,7 +78,7 @@ static int configure_queue(void)
 	mnl_attr_put_u32(header, NFQA_CFG_FLAGS, htonl(flags));
 	mnl_attr_put_u32(header, NFQA_CFG_MASK, htonl(flags | NFQA_CFG_F_FAIL_OPEN));
 	nfq_nlmsg_cfg_put_qmaxlen(header, QUEUE_LENGTH);
-	return configure(header);
+	return nfnetlink_configure(netlink, header);
 }
 
 static const char *text_of(int error)
@@ -120,20 +100,16 @@ static const char *text_of(int error)
 
 int queue_open(uint16_t number, uint32_t mark_mask, char *problem, size_t size)
 {
-	int bytes = QUEUE_RECEIVE_BUFFER;
 	int error;
 
 	queue_number = number;
 	mask = mark_mask;
-	netlink = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
-	if (netlink == NULL || mnl_socket_bind(netlink, 0, MNL_SOCKET_AUTOPID) < 0) {
+	netlink = nfnetlink_open(QUEUE_RECEIVE_BUFFER);
+	if (netlink == NULL) {
 		error = -errno;
 		snprintf(problem, size, "queue %u: %s", number, text_of(error));
 		return error;
 	}
-	/* Outside the first user namespace only the bounded form is granted. */
-	if (setsockopt(queue_fd(), SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
-		setsockopt(queue_fd(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	error = configure_queue();
 	if (error < 0)
 		snprintf(problem, size, "queue %u: %s", number, text_of(error));
@@ -183,30 +159,12 @@ static int packet_callback(const struct nlmsghdr *header, void *data)
 
 int queue_receive(void (*take)(void *context, const struct arrival *arrival), void *context)
 {
-	struct mmsghdr batch[QUEUE_BATCH];
 	struct iovec parts[QUEUE_BATCH];
-	struct sockaddr_nl senders[QUEUE_BATCH];
 	struct receiver receiver = {.take = take, .context = context};
 
-	for (int i = 0; i < QUEUE_BATCH; i++) {
+	for (int i = 0; i < QUEUE_BATCH; i++)
 		parts[i] = (struct iovec){.iov_base = messages[i], .iov_len = MESSAGE_SIZE};
-		batch[i] = (struct mmsghdr){.msg_hdr = {.msg_name = &senders[i],
-							.msg_namelen = sizeof(senders[i]),
-							.msg_iov = &parts[i],
-							.msg_iovlen = 1}};
-	}
-	int received = recvmmsg(queue_fd(), batch, QUEUE_BATCH, MSG_DONTWAIT, NULL);
-	if (received < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	for (int i = 0; i < received; i++) {
-		/* Only the kernel, port 0, is listened to. */
-		if (batch[i].msg_hdr.msg_namelen != sizeof(senders[i]) || senders[i].nl_pid != 0 ||
-		    (batch[i].msg_hdr.msg_flags & MSG_TRUNC) != 0)
-			continue;
-		mnl_cb_run(messages[i], batch[i].msg_len, 0, mnl_socket_get_portid(netlink),
-			   packet_callback, &receiver);
-	}
-	return received;
+	return nfnetlink_receive(netlink, parts, packet_callback, &receiver);
 }
 
 void queue_verdict(uint32_t id, enum sink_action action, uint32_t mark_before,

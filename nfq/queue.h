@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * One NFQUEUE of the kernel, by libmnl and libnetfilter_queue; the only file that knows netlink.
+ * One NFQUEUE of the kernel, by libmnl and libnetfilter_queue.
  * Needs CAP_NET_ADMIN in the user namespace that owns the network namespace, for every verdict.
  */
 
@@ -23,7 +23,7 @@ int queue_open(uint16_t number, uint32_t mark_mask, char *problem, size_t size);
 int queue_fd(void);
 
 /* Messages of one batch. */
-#define QUEUE_BATCH 16
+#define QUEUE_BATCH 16 /* NFNETLINK_BATCH */
 
 /*
  * Takes what is there, at most one batch, and calls TAKE for each packet. Returns how many messages
