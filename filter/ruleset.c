@@ -20,6 +20,11 @@
  *   save    POSTROUTING and INPUT of mangle: the state goes to the connection
  *   ref     the refusal: in mangle a mark, in filter the REJECT, which the connection remembers
  *
+ * Notices. In mangle only the floor leads to `ref`, in filter the floor and the mark `refused`. So
+ * who gets there without that mark is refused by the static floor and by nobody before: a copy of
+ * its headers goes to the gate by NFLOG, which has its audit line from there. A copy decides
+ * nothing, and without a gate it is not made.
+ *
  * Owners. `--uid-owner A-B` is true for packets of a socket that a process of that uid opened. It
  * is false for the kernel's own packets (resets, ICMP errors, tunnels, in-kernel clients): those
  * are not a client's, and a negated match would catch them. The one in-kernel socket that acts for
@@ -44,6 +49,7 @@
 #include <string.h>
 
 #include "marks.h"
+#include "notice.h"
 #include "rules/floor.h"
 
 /*
@@ -515,6 +521,19 @@ static void add_floor_chains(struct writer *writer)
 		add(writer, ":PF-%s-e%zu - [0:0]\n", writer->set->instance, i);
 }
 
+/* The group is the queue's number; iptables-save leaves out that it is 0. */
+static void add_notice(struct writer *writer)
+{
+	char group[32] = "";
+
+	if (writer->set->queue != 0)
+		snprintf(group, sizeof(group), " --nflog-group %u", writer->set->queue);
+	rule(writer, "ref",
+	     "-m mark ! --mark 0x%x/0x%x -j NFLOG --nflog-prefix " NOTICE_PREFIX
+	     "%s --nflog-size %u",
+	     STATE_OF(MARK_REFUSED), group, NOTICE_SIZE);
+}
+
 static void add_mangle_gov(struct writer *writer)
 {
 	/* Who comes in from outside with an address of this host would be the client `host`. The
@@ -585,6 +604,7 @@ static void add_mangle(struct writer *writer)
 	add_resolvers(writer);
 	add_link(writer);
 	add_floor(writer);
+	add_notice(writer);
 	rule(writer, "ref", SET_STATE, SET_STATE_OF(MARK_REFUSED));
 	rule(writer, "save",
 	     ANY_STATE
@@ -628,6 +648,7 @@ static void add_filter(struct writer *writer)
 	add_out(writer, true);
 	add_filter_gov(writer);
 	add_floor(writer);
+	add_notice(writer);
 	rule(writer, "ref", SET_STATE, SET_STATE_OF(MARK_REFUSED));
 	rule(writer, "ref", "-j CONNMARK --save-mark --nfmask 0x%x --ctmask 0x%x", writer->states,
 	     writer->states);

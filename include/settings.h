@@ -60,7 +60,7 @@ struct gate_settings {
 	uint8_t hook;	    /* enum gate_hook */
 	uint8_t govern_all; /* `govern: all` */
 	uint8_t quic_inspect;
-	uint16_t queue;	    /* number of the first NFQUEUE */
+	uint16_t queue;	    /* number of the NFQUEUE, and of the NFLOG group */
 	uint32_t mark_mask; /* eight adjacent bits at least, see marks.h */
 };
 

@@ -34,6 +34,9 @@
  *     if any, refuses from now on: not an octet passes that might be read from the wrong place.
  *   - A RST ends the flow for the gate although the server may ignore it; its record refuses.
  *
+ * Notices are copies of what the kernel's static floor refused ahead of the queue. They make an
+ * audit line and touch nothing else: no flow, no verdict.
+ *
  * A policy reload changes gate->generation. A flow judged under another one is asked again for its
  * connect verdict when its next packet comes, with what the flow used as a pin; later requests are
  * judged by the new policy anyway.
@@ -402,6 +405,40 @@ void judge_packet(struct gate *gate, const struct arrival *arrival, uint64_t now
 		judge_tcp(gate, arrival, &packet, &key, now);
 	else
 		judge_datagram(gate, arrival, &key, now);
+}
+
+/*
+ * What the rules refused, the engine refuses as metadata in every mode. It says otherwise only where
+ * the rules shut more than it does (an address that might carry another one in one of several
+ * layouts), or have not followed a reload yet; the reason is that of the rules then.
+ */
+static struct verdict verdict_of_floor(const struct verdict *engine)
+{
+	if (engine->outcome == OUTCOME_DENY && engine->reason == REASON_METADATA)
+		return *engine;
+	return (struct verdict){
+		.outcome = OUTCOME_DENY, .reason = REASON_METADATA, .enforced = true};
+}
+
+void judge_notice(struct gate *gate, const struct arrival *notice, uint64_t now)
+{
+	struct packet packet = {.protocol = 0};
+	struct client_match client;
+	struct flow_key key;
+
+	/* With addresses alone it is still a packet that the floor refused. */
+	packet_read_head(notice->bytes, notice->length, &packet);
+	if (packet.destination.family == ADDRESS_NONE)
+		return;
+	key_of(notice, &packet, &key);
+	ruling_client(gate, &key, notice->uid_known, notice->uid, now, &client);
+	if (!client.governed)
+		return;
+	struct ruling ruling = ruling_connect(gate, &key, &client, NULL, now);
+
+	ruling.verdict = verdict_of_floor(&ruling.verdict);
+	report_connect(gate, &key, &client, &ruling, now);
+	gate->counters[COUNTER_REFUSED]++;
 }
 
 /* Old flows forgotten at once; what is left is due again at the next call. */

@@ -12,6 +12,12 @@
 /* Ends or holds one packet: one call of the sink's verdict, now or later. */
 void judge_packet(struct gate *gate, const struct arrival *arrival, uint64_t now);
 
+/*
+ * Reports a packet of which the static floor rules sent a notice: NOTICE has its first octets,
+ * interface and uid, and nothing to end.
+ */
+void judge_notice(struct gate *gate, const struct arrival *notice, uint64_t now);
+
 /* Refuses heads that are overdue and forgets old flows; cheap when nothing is due. */
 void judge_expire(struct gate *gate, uint64_t now);
 

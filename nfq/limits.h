@@ -38,6 +38,12 @@
 #define QUEUE_RECEIVE_BUFFER (40u << 20)
 
 /*
+ * Socket buffer for notices of what the static floor refused: some 200 of them. They only feed the
+ * audit log, which takes AUDIT_BURST of a client at once; what does not fit is counted.
+ */
+#define LOG_RECEIVE_BUFFER (256u << 10)
+
+/*
  * Buffers, lent while a head is read: one for the head, one for the segments that are not judged
  * yet. Most heads are below 4 KiB; a ClientHello needs up to 16, a request head up to 64, the
  * segments of one and a GSO super-packet behind it up to 128.

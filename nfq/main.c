@@ -4,9 +4,10 @@
  * pinfold-gate: the program that the kernel asks about every new flow and its first request.
  *
  * Theory. The parent starts it with one socket (MESSAGE_FD) and sends START; the gate maps the
- * policy image and the pin table, binds its queue, gives up its privileges and answers READY. Then
- * one loop in one thread: packets from the queue, messages from the parent, and what is due by
- * time. All state is in static tables (nfq/limits.h); a packet never allocates, opens or waits for
+ * policy image and the pin table, binds its queue and its log group, gives up its privileges and answers READY. Then
+ * one loop in one thread: packets from the queue, notices of the static floor, messages from the
+ * parent, and what is due by time. Notices are only reported, so they come after the queue and one
+ * batch a turn: a flood of them costs itself its audit lines and nobody a verdict. All state is in static tables (nfq/limits.h); a packet never allocates, opens or waits for
  * anything. When the parent closes its end the gate ends; when the gate ends in any way the kernel
  * drops what it held and what would be queued.
  *
@@ -34,6 +35,7 @@
 #include "nfq/gate.h"
 #include "nfq/hold.h"
 #include "nfq/judge.h"
+#include "nfq/log.h"
 #include "nfq/privilege.h"
 #include "nfq/queue.h"
 #include "settings.h"
@@ -197,6 +199,8 @@ static int start(void)
 		error = queue_open(settings.gate.queue, settings.gate.mark_mask, problem,
 				   sizeof(problem));
 	if (error == 0)
+		error = log_open(settings.gate.queue, problem, sizeof(problem));
+	if (error == 0)
 		error = privilege_drop(message.body.start.uid, message.body.start.gid, problem,
 				       sizeof(problem));
 	if (error == 0)
@@ -308,15 +312,29 @@ static void drain_queue(void)
 	}
 }
 
+static void take_notice(void *context, const struct arrival *notice)
+{
+	judge_notice(&gate, notice, *(const uint64_t *)context);
+}
+
+/* One batch; a log that fails refuses nothing and opens nothing. */
+static void read_notices(void)
+{
+	uint64_t now = tick();
+
+	gate.counters[COUNTER_AUDIT_LOST] += log_receive(take_notice, &now);
+}
+
 static _Noreturn void run(void)
 {
 	struct pollfd fds[] = {
 		{.fd = queue_fd(), .events = POLLIN},
 		{.fd = MESSAGE_FD, .events = POLLIN},
+		{.fd = log_fd(), .events = POLLIN},
 	};
 
 	for (;;) {
-		int ready = poll(fds, 2, judge_next_expiry(tick()));
+		int ready = poll(fds, 3, judge_next_expiry(tick()));
 
 		if (ready < 0 && errno != EINTR)
 			exit(EXIT_BROKEN);
@@ -324,6 +342,8 @@ static _Noreturn void run(void)
 			drain_queue();
 		if (ready > 0 && fds[1].revents != 0)
 			converse();
+		if (ready > 0 && fds[2].revents != 0)
+			read_notices();
 		judge_expire(&gate, tick());
 		flush();
 	}

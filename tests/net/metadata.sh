@@ -9,6 +9,7 @@ policy "{allow_hosts: [harbour.com, rebind.com], allow_private_answers: [harbour
 literal() { # ADDRESS URL
 	scenario "literal $2" "$1"
 	twin "$1" secret-credentials metadata fetch "$2"
+	check 'rule' audited metadata floor.txt:
 }
 literal "$LAB_META" "http://$LAB_META/latest/meta-data/"
 literal "$LAB_META6" "http://[$LAB_META6]/"

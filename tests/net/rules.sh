@@ -64,6 +64,9 @@ gate_stop() {
 }
 queued() { grep -E -- "$1" "$lab/queue.log"; }
 unqueued() { ! queued "$1"; }
+# noticed COUNT TEXT: so many notices of the static floor came, and no more.
+has_notices() { (($(grep -cE -- "^notice $2" "$lab/queue.log") == $1)); }
+noticed() { wait_for 5 has_notices "$@" && sleep 0.2 && has_notices "$@" || { grep notice "$lab/queue.log"; return 1; }; }
 arrived() { wait_for 10 grep -qE -- "$1" "$lab/server.log"; }
 absent() { ! grep -E -- "$1" "$lab/server.log"; }
 forget() {
@@ -156,9 +159,15 @@ with_gate() { # SERVER METADATA
 	check 'it did not arrive' absent 'datagram 9001'
 	forget
 	check 'the floor is refused' ends 'refused now' tcp "$2" 80 hello
-	check 'and not read' unqueued 'tcp 80 '
+	check 'and not read' unqueued '^[46] tcp 80 '
+	check 'but noticed, once' noticed 1 '[46] tcp 80 S'
+	check 'its other ports, once as well' ends 'refused now' tcp "$2" 8081 hello
+	check 'noticed' noticed 1 '[46] tcp 8081 S'
+	check 'its datagrams too' ends 'prohibited now' udp "$2" 9000 hello
+	check 'noticed' noticed 1 '[46] udp 9000'
 	check 'but its DNS port is' ends 'echoed now' tcp "$2" 53 hello
 	check 'by the gate' queued 'tcp 53 S'
+	check 'its DNS port is not noticed' noticed 0 '[46] tcp 53 '
 	check 'nothing else of it arrived' absent 'connect 80'
 	check 'MPTCP is taken off' ends 'echoed now' mptcp "$1" 80 hello
 	check 'before it is read' unqueued 'mptcp'
@@ -228,9 +237,15 @@ both_families() {
 	local chain=OUTPUT
 	[[ $hook == output ]] || chain=PREROUTING
 	check 'a rule to the floor' x iptables -t nat -A "$chain" -d 10.2.0.9 -p tcp --dport 80 -j DNAT --to-destination 169.254.169.254:80
+	check 'another to the floor' x iptables -t nat -A "$chain" -d 10.2.0.9 -p tcp --dport 82 -j DNAT --to-destination 169.254.169.254:82
 	check 'a rule from the floor' x iptables -t nat -A "$chain" -d 169.254.169.254 -p tcp --dport 81 -j DNAT --to-destination 10.2.0.2:81
 	check 'to it' ends 'refused now' tcp 10.2.0.9 80 hello
+	check 'noticed behind' noticed 1 '4 tcp 80 S'
 	check 'from it' ends 'refused now' tcp 169.254.169.254 81 hello
+	check 'noticed before' noticed 1 '4 tcp 81 S'
+	check 'refused before the floor: no notice' ends 'refused now' tcp 10.2.0.9 82 hello
+	check 'read' queued '^4 tcp 82 '
+	check 'no notice' noticed 0 '4 tcp 82 '
 	check 'nothing arrived' absent 'connect'
 	x iptables -t nat -F
 	gate_stop

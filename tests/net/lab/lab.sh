@@ -60,6 +60,8 @@ lab_requirements() {
 	unshare --mount --net --pid --fork --mount-proc true 2>/dev/null || lab_skip 'the kernel refuses namespaces'
 	unshare --net iptables -t mangle -A OUTPUT -p tcp -j NFQUEUE --queue-num 1 2>/dev/null ||
 		lab_skip 'the kernel has no NFQUEUE target'
+	unshare --net iptables -t mangle -A OUTPUT -p tcp -j NFLOG --nflog-group 1 2>/dev/null ||
+		lab_skip 'the kernel has no NFLOG target'
 }
 
 if [[ -z ${LAB_INSIDE:-} ]]; then

@@ -25,6 +25,10 @@ policies:
   default: {literals: deny, block_hosts: [blocked.example], allow_raw: ["93.184.216.34:22"]}
 """
 NOBODY = ("65534", "65534")
+FLOOR4, FLOOR6 = "169.254.169.254", "fd00:ec2::254"
+# Destinations that become the floor's by DNAT: the first of each family has a pin.
+DNAT4, DNAT6 = ("93.184.216.36", "93.184.216.37"), ("2606:2800:220::36", "2606:2800:220::37")
+AS_USER = ("setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups")
 
 # Run in a namespace: connects, sends pieces, says what came and when.
 CLIENT = r"""
@@ -322,13 +326,75 @@ class Cases:
     def case_own_traffic_of_a_uid(self):
         """Hook output: the client is `host`, by its uid."""
         self.gate.pin("host", "good.example", SERVER4)
-        as_user = ("setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups")
-        check(exchange(self.lab, get("good.example"), namespace="gate", prefix=as_user)["data"].endswith("ok"))
+        check(exchange(self.lab, get("good.example"), namespace="gate", prefix=AS_USER)["data"].endswith("ok"))
         mark = self.lab.mark()
-        came = exchange(self.lab, get("elsewhere.example"), namespace="gate", prefix=as_user)
+        came = exchange(self.lab, get("elsewhere.example"), namespace="gate", prefix=AS_USER)
         check(came["error"] == "ConnectionResetError" and quiet(self.lab, mark) == b"", came)
         check(self.gate.audited(1, "request deny name_mismatch host elsewhere.example"), self.gate.audits)
-        check(exchange(self.lab, "", to=OTHER4, namespace="gate", prefix=as_user)["error"] == "ConnectionRefusedError")
+        check(exchange(self.lab, "", to=OTHER4, namespace="gate", prefix=AS_USER)["error"] == "ConnectionRefusedError")
+
+    def both_hooks(self, address):
+        """(client, options of exchange) for the guest behind the interface and for the uid."""
+        return ((("10.77.0.2", "fd77::2")[":" in address], {}), ("host", {"namespace": "gate", "prefix": AS_USER}))
+
+    def floor_refuses(self, address):
+        for client, options in self.both_hooks(address):
+            mark = self.lab.mark()
+            came = exchange(self.lab, "x", to=address, patience=1, **options)
+            check(came["error"] == "ConnectionRefusedError" and came["seconds"] < 0.5, client, came)
+            check(not self.lab.lines()[mark:], self.lab.lines()[mark:])
+            yield client
+
+    def one_line(self, before, text):
+        """Exactly one audit line came since BEFORE, and begins with TEXT."""
+        self.gate.audited(before + 1)
+        time.sleep(0.2)
+        lines = self.gate.audits[before:]
+        check(len(lines) == 1 and lines[0].startswith(text), text, lines)
+
+    def case_the_static_floor_is_reported(self):
+        for tool, address, via in (("-4", FLOOR4, SERVER4), ("-6", FLOOR6, SERVER6)):
+            self.lab.inside("gate", "ip", tool, "route", "replace", address, "via", via, "dev", "gs")
+            packets, before = self.gate.status()["packets"], len(self.gate.audits)
+            for client in self.floor_refuses(address):
+                self.one_line(before, f"connect deny metadata {client} - {address} 80 -")
+                before = len(self.gate.audits)
+            check(self.gate.status()["packets"] == packets, "the queue saw it")
+            # A datagram that is longer than what is logged of it.
+            self.lab.inside("client", sys.executable, "-c", (
+                "import socket,sys\n"
+                "s = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)\n"
+                "s.sendto(bytes(1200), (sys.argv[1], 80))\n"), address)
+            self.one_line(before, f"connect deny metadata {('10.77.0.2', 'fd77::2')[':' in address]} - {address} 80 -")
+
+    def case_the_static_floor_behind_dnat_is_reported(self):
+        for tool, to, (pinned, unpinned) in (("iptables", FLOOR4, DNAT4), ("ip6tables", f"[{FLOOR6}]", DNAT6)):
+            rules = [(chain, "-d", address, "-p", "tcp", "-j", "DNAT", "--to-destination", f"{to}:80")
+                     for chain in ("PREROUTING", "OUTPUT") for address in (pinned, unpinned)]
+            for rule in rules:
+                self.lab.inside("gate", tool, "-t", "nat", "-A", *rule)
+            for client, _ in self.both_hooks(pinned):
+                self.gate.pin(client, "rewritten.example", pinned)
+            before = len(self.gate.audits)
+            for client in self.floor_refuses(pinned):
+                self.one_line(before, f"connect deny metadata {client} - {to.strip('[]')} 80 -")
+                before = len(self.gate.audits)
+            # Who is refused ahead of it has a line already.
+            for client in self.floor_refuses(unpinned):
+                self.one_line(before, f"connect deny unpinned {client} - {unpinned} 80 -")
+                before = len(self.gate.audits)
+            for rule in rules:
+                self.lab.inside("gate", tool, "-t", "nat", "-D", *rule)
+
+    def case_what_others_log_is_no_notice(self):
+        rule = ("FORWARD", "-p", "tcp", "-j", "NFLOG", "--nflog-group", "4477", "--nflog-prefix")
+        for prefix in ("other", "pinfold-floor2"):
+            self.lab.inside("gate", "iptables", "-t", "mangle", "-I", *rule, prefix)
+        before, refused = len(self.gate.audits), self.gate.status()["refused"]
+        check(exchange(self.lab, get("good.example"))["data"].endswith("ok"))
+        for prefix in ("other", "pinfold-floor2"):
+            self.lab.inside("gate", "iptables", "-t", "mangle", "-D", *rule, prefix)
+        check(len(self.gate.audits) == before and self.gate.status()["refused"] == refused, self.gate.audits[before:])
 
     def case_many_at_once(self):
         code = ("import socket,sys,threading\n"
@@ -392,6 +458,24 @@ class Cases:
             check(status.get(counter, 0) > 0, counter, status)
         check("audit_lost" not in status, status)
 
+    def case_a_flood_of_notices_delays_nobody(self):
+        flood = self.lab.start("client", "timeout", "3", sys.executable, "-c", (
+            "import socket\n"
+            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+            "while True:\n"
+            f"    s.sendto(b'x', ('{FLOOR4}', 80))\n"))
+        before = self.gate.status().get("metadata", 0)
+        self.lab.until(lambda: self.gate.status().get("metadata", 0) > before + 1000, "the flood")
+        slowest, rounds = 0, 0
+        while flood.poll() is None and rounds < 20:
+            came = exchange(self.lab, get("good.example"))
+            check(came["data"].endswith("ok"), came)
+            slowest, rounds = max(slowest, came["seconds"]), rounds + 1
+        flood.kill()
+        flood.wait()
+        check(rounds > 1 and slowest < 1, rounds, slowest)
+        check("overflow" not in self.gate.status(), self.gate.status())
+
     def case_killed(self):
         """Held packets die with the gate, nothing passes without it, and its successor refuses what it does not know."""
         mark = self.lab.mark()
@@ -407,6 +491,8 @@ class Cases:
         client.stdin.write("\n")
         check(exchange(self.lab, get("good.example"), patience=1)["error"] == "TimeoutError")
         check(quiet(self.lab, mark) == b"")
+        for address in (FLOOR4, FLOOR6):
+            check(len(list(self.floor_refuses(address))) == 2, "the floor without a gate")
         after = Gate(self.lab, GATE, PARENT, CONFIG, *NOBODY)
         check(after.first.startswith("ready"), after.first)
         check(client.stdout.readline().strip() == "reset")
@@ -417,7 +503,6 @@ class Cases:
 def starts(lab, tap):
     """What cannot start says why, in one line."""
     def first(config=CONFIG, *identity, prefix=()):
-        lab.install(PARENT, CONFIG)
         gate = Gate(lab, GATE, PARENT, config, *identity) if not prefix else Prefixed(lab, config, prefix)
         line, ending = gate.first, gate.answers.get(timeout=10)
         gate.end()
@@ -437,6 +522,19 @@ def starts(lab, tap):
     def taken():
         line, ending = first()
         check(line == "failed queue 4477: another program has it" and ending == "ended 2", line, ending)
+
+    def log_taken():
+        other = lab.start("gate", sys.executable, "-c", (
+            "import socket,struct\n"
+            "s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)\n"
+            # NFULNL_MSG_CONFIG with NFULA_CFG_CMD: bind, for group 4481
+            "s.send(struct.pack('=IHHIIBBHHHI', 28, 4 << 8 | 1, 5, 0, 0, 0, 0, socket.htons(4481), 5, 1, 1))\n"
+            "print(struct.unpack_from('=i', s.recv(999), 16)[0], flush=True); input()\n"),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        check(other.stdout.readline().strip() == "0")
+        line, ending = first(CONFIG.replace("4477", "4481"))
+        other.kill()
+        check(line == "failed log group 4481: another program has it" and ending == "ended 2", line, ending)
 
     def unprivileged():
         line, ending = first(CONFIG.replace("4477", "4479"), prefix=("setpriv", "--bounding-set", "-net_admin",
@@ -458,7 +556,8 @@ def starts(lab, tap):
         out = run(GATE, check=False, stdin=subprocess.DEVNULL)
         check(out.returncode == 2 and "started by" in out.stdout, out)
 
-    for function, name in ((taken, "a queue that another has"), (unprivileged, "no CAP_NET_ADMIN"),
+    for function, name in ((taken, "a queue that another has"), (log_taken, "a log group that another has"),
+                           (unprivileged, "no CAP_NET_ADMIN"),
                            (junk, "junk from the parent ends the gate"), (orderly, "ends with its parent"),
                            (alone, "started by hand")):
         tap.case(name, function)
@@ -472,6 +571,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, Lab(folder) as lab:
         mac = lab.inside("client", "cat", "/sys/class/net/cg/address").stdout.strip()
         lab.inside("gate", "ip", "neigh", "replace", "10.77.0.9", "lladdr", mac, "dev", "gc")
+        lab.install(PARENT, CONFIG)
         gate = Gate(lab, GATE, PARENT, CONFIG, *NOBODY)
         tap.case("starts", lambda: check(gate.first.startswith("ready"), gate.first))
         for client in ("10.77.0.2", "10.77.0.9", "fd77::2"):

@@ -6,8 +6,10 @@
 
 Destination port of TCP without payload: 81 allowed, 82 refused, 83 accepted without any mark, 84 watched after 300 ms,
 others watched. TCP payload: "good" allowed, "bad" refused, else watched. UDP to port 9000 allowed, everything else
-refused. One line a packet in LOG: FAMILY PROTOCOL PORT FLAGS MARK PAYLOAD.
+refused. One line a packet in LOG: FAMILY PROTOCOL PORT FLAGS MARK PAYLOAD. What comes as a notice of the static floor
+(the log group of the same number) is written down with "notice" before it.
 """
+import select
 import socket
 import struct
 import sys
@@ -17,15 +19,16 @@ NUMBER, MASK, LOG = int(sys.argv[1]), int(sys.argv[2], 0), open(sys.argv[3], "a"
 SHIFT = (MASK & -MASK).bit_length() - 1
 ALLOWED, WATCHED, REFUSED = 1, 2, 3
 NFNL_SUBSYS_QUEUE, MSG_PACKET, MSG_VERDICT, MSG_CONFIG = 3, 0, 1, 2
+NFNL_SUBSYS_ULOG, LOG_MSG_CONFIG = 4, 1
 
 
 def attribute(kind, data):
     return struct.pack("=HH", len(data) + 4, kind) + data + bytes(-len(data) % 4)
 
 
-def message(kind, flags, *attributes):
+def message(kind, flags, *attributes, subsystem=NFNL_SUBSYS_QUEUE):
     body = struct.pack("=BBH", 0, 0, socket.htons(NUMBER)) + b"".join(attributes)
-    return struct.pack("=IHHII", 16 + len(body), NFNL_SUBSYS_QUEUE << 8 | kind, flags, 0, 0) + body
+    return struct.pack("=IHHII", 16 + len(body), subsystem << 8 | kind, flags, 0, 0) + body
 
 
 def attributes(data):
@@ -45,6 +48,15 @@ def configure(netlink):
         answer = netlink.recv(65536)
         if struct.unpack_from("=i", answer, 16)[0] != 0:
             sys.exit("the queue refuses")
+
+
+def configure_log(netlink):
+    """NFLOG: bind, and each notice at once."""
+    for data in (attribute(1, b"\1"), attribute(5, struct.pack(">I", 1))):  # NFULA_CFG_CMD, NFULA_CFG_QTHRESH
+        netlink.send(message(LOG_MSG_CONFIG, 5, data, subsystem=NFNL_SUBSYS_ULOG))
+        answer = netlink.recv(65536)
+        if struct.unpack_from("=i", answer, 16)[0] != 0:
+            sys.exit("the log group refuses")
 
 
 def judge(packet):
@@ -78,22 +90,45 @@ def option_kinds(options):
         options = options[1:] if options[0] == 1 else options[max(options[1], 2):]
 
 
-with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as netlink:
-    netlink.bind((0, 0))
-    netlink.setsockopt(socket.SOL_SOCKET, 33, 1 << 22)  # SO_RCVBUFFORCE
+def messages(netlink, subsystem):
+    """The attributes of each packet that came."""
+    data = netlink.recv(1 << 17)
+    while len(data) >= 20:
+        length, kind = struct.unpack_from("=IH", data)
+        if kind == subsystem << 8 | MSG_PACKET:
+            yield attributes(data[20:length])
+        data = data[(length + 3) & ~3:]
+
+
+def take(netlink, found):
+    number, mark = found[1][:4], struct.unpack(">I", found.get(3, bytes(4)))[0]
+    state, text, payload = judge(found[10])
+    print(text, hex(mark), payload[:40].decode("ascii", "replace") or "-", file=LOG)
+    verdict = attribute(2, struct.pack(">I", 1) + number)
+    if state is not None:
+        verdict += attribute(3, struct.pack(">I", mark & ~MASK | state << SHIFT))
+    netlink.send(message(MSG_VERDICT, 1, verdict))
+
+
+def note(found):
+    """NFULA_PAYLOAD and NFULA_PREFIX."""
+    if found[10] == b"pinfold-floor\0":
+        print("notice", judge(found[9])[1], file=LOG)
+
+
+with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as netlink, \
+        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12) as log:
+    for one in (netlink, log):
+        one.bind((0, 0))
+        one.setsockopt(socket.SOL_SOCKET, 33, 1 << 22)  # SO_RCVBUFFORCE
     configure(netlink)
+    configure_log(log)
     print("ready", file=LOG)
     while True:
-        data = netlink.recv(1 << 17)
-        while len(data) >= 20:
-            length, kind = struct.unpack_from("=IH", data)
-            if kind == NFNL_SUBSYS_QUEUE << 8 | MSG_PACKET:
-                found = attributes(data[20:length])
-                number, mark = found[1][:4], struct.unpack(">I", found.get(3, bytes(4)))[0]
-                state, text, payload = judge(found[10])
-                print(text, hex(mark), payload[:40].decode("ascii", "replace") or "-", file=LOG)
-                verdict = attribute(2, struct.pack(">I", 1) + number)
-                if state is not None:
-                    verdict += attribute(3, struct.pack(">I", mark & ~MASK | state << SHIFT))
-                netlink.send(message(MSG_VERDICT, 1, verdict))
-            data = data[(length + 3) & ~3:]
+        ready = select.select([netlink, log], [], [])[0]
+        if netlink in ready:
+            for found in messages(netlink, NFNL_SUBSYS_QUEUE):
+                take(netlink, found)
+        if log in ready:
+            for found in messages(log, NFNL_SUBSYS_ULOG):
+                note(found)

@@ -316,6 +316,40 @@ static void the_queue_has_no_bypass(void **state)
 	each_text(check_queue);
 }
 
+/* The notice is the first rule of the refusal, and not for who is refused already. */
+static void check_notice(const char *table, const struct ruleset *set, bool mangle)
+{
+	unsigned refused = 3u << __builtin_ctz(set->mark_mask);
+	char lines[256];
+	(void)mangle;
+
+	assert_int_equal(count(table, "NFLOG"), 1);
+	snprintf(lines, sizeof(lines),
+		 "-A PF-%s-ref -m mark ! --mark 0x%x/0x%x -j NFLOG --nflog-prefix pinfold-floor "
+		 "--nflog-group 4400 --nflog-size 256\n"
+		 "-A PF-%s-ref -j MARK --set-xmark ",
+		 set->instance, refused, refused, set->instance);
+	const char *notice = strstr(table, lines);
+	assert_non_null(notice);
+	snprintf(lines, sizeof(lines), "-A PF-%s-ref ", set->instance);
+	assert_ptr_equal(strstr(table, lines), notice);
+}
+
+static void the_floor_sends_notices(void **state)
+{
+	struct ruleset set = output_ruleset();
+	char *text;
+	(void)state;
+
+	each_text(check_notice);
+	/* As iptables-save writes it. */
+	set.queue = 0;
+	text = ruleset_text(&set, ADDRESS_IPV4);
+	assert_int_equal(count(text, " -j NFLOG --nflog-prefix pinfold-floor --nflog-size 256\n"),
+			 2);
+	free(text);
+}
+
 static void jumps(void **state)
 {
 	struct ruleset set = output_ruleset();
@@ -721,6 +755,7 @@ int main(void)
 		cmocka_unit_test(every_chain_hangs_together),
 		cmocka_unit_test(marks_stay_inside_the_mask),
 		cmocka_unit_test(the_queue_has_no_bypass),
+		cmocka_unit_test(the_floor_sends_notices),
 		cmocka_unit_test(jumps),
 		cmocka_unit_test(who_is_governed),
 		cmocka_unit_test(resolvers),

@@ -8,6 +8,7 @@
 
 #include "inspect/packet.h"
 #include "nfq/audit.h"
+#include "notice.h"
 
 #define PACKETS_MAX 200000
 
@@ -129,7 +130,8 @@ static size_t put_ip(uint8_t *at, const struct spec *spec, uint8_t protocol, siz
 	return 20;
 }
 
-uint32_t send_spec(const struct spec *spec)
+/* The packet of SPEC from its network header on, good until the next one; its length. */
+static size_t build(const struct spec *spec, uint8_t **out)
 {
 	static uint8_t bytes[70000];
 	uint8_t protocol = spec->protocol == 0 ? IPPROTO_TCP : spec->protocol;
@@ -139,7 +141,7 @@ uint32_t send_spec(const struct spec *spec)
 					   : strlen(spec->text);
 	size_t at;
 
-	assert_true(header + text < 65500 && packets + 1 < PACKETS_MAX);
+	assert_true(header + text < 65500);
 	memset(bytes, 0, 100);
 	at = put_ip(bytes, spec, protocol, header + text);
 	if (protocol == IPPROTO_TCP) {
@@ -159,12 +161,21 @@ uint32_t send_spec(const struct spec *spec)
 	at += header;
 	if (text > 0)
 		memcpy(bytes + at, spec->text, text);
+	*out = bytes;
+	return at + text;
+}
 
+uint32_t send_spec(const struct spec *spec)
+{
+	uint8_t *bytes;
+	size_t length = build(spec, &bytes);
 	uint32_t mark = spec->mark;
+
+	assert_true(packets + 1 < PACKETS_MAX);
 	if (mark == 0 && !spec->unmarked && (spec->flags & PACKET_SYN) == 0)
 		mark = 0x00020000;
 	struct arrival arrival = {.bytes = bytes,
-				  .length = at + text,
+				  .length = length,
 				  .whole = !spec->cut,
 				  .id = ++packets,
 				  .mark = mark,
@@ -173,6 +184,23 @@ uint32_t send_spec(const struct spec *spec)
 	judge_packet(&gate, &arrival, now);
 	assert_int_equal(endings_missing(), 0);
 	return packets;
+}
+
+void notice_spec(const struct spec *spec)
+{
+	uint8_t *bytes;
+	size_t length = build(spec, &bytes);
+	uint32_t before = ended;
+	struct arrival notice = {.bytes = bytes,
+				 .length = length < NOTICE_SIZE ? length : NOTICE_SIZE,
+				 .interface = spec->interface,
+				 .uid_known = spec->uid_known,
+				 .uid = spec->uid};
+
+	judge_notice(&gate, &notice, now);
+	/* There is no packet to end. */
+	assert_int_equal(ended, before);
+	assert_int_equal(endings_missing(), 0);
 }
 
 /* The engine */

@@ -73,9 +73,15 @@ struct spec {
 	bool ipv6;
 	uint8_t protocol; /* 0: TCP; UDP and ICMP for others */
 	bool cut;         /* the kernel cut it off */
+	bool uid_known;
+	uint32_t uid;
 	bool fragment;
 };
 
 /* Gives it to the gate and returns its id. */
 uint32_t send_spec(const struct spec *spec);
 #define SEND(...) send_spec(&(struct spec){__VA_ARGS__})
+
+/* Gives its first octets to the gate as a notice of the static floor. */
+void notice_spec(const struct spec *spec);
+#define NOTICE(...) notice_spec(&(struct spec){__VA_ARGS__})

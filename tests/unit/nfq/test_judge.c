@@ -294,6 +294,98 @@ static void test_full_table(void **state)
 	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), REFUSED);
 }
 
+static const struct verdict floor_denied = {.outcome = OUTCOME_DENY,
+					    .reason = REASON_METADATA,
+					    .enforced = true,
+					    .rule = {.source = SOURCE_FLOOR, .line = 42}};
+
+static void test_notice(void **state)
+{
+	static const char long_text[1400] = "x";
+	(void)state;
+
+	engine.connect = floor_denied;
+	NOTICE(.sequence = ISN, .flags = PACKET_SYN, .uid_known = true, .uid = 1000);
+	assert_int_equal(audit_count, 1);
+	assert_int_equal(audits[0].stage, STAGE_CONNECT);
+	assert_int_equal(audits[0].outcome, OUTCOME_DENY);
+	assert_int_equal(audits[0].reason, REASON_METADATA);
+	assert_int_equal(audits[0].enforced, 1);
+	assert_int_equal(audits[0].rule.source, SOURCE_FLOOR);
+	assert_int_equal(audits[0].rule.line, 42);
+	assert_int_equal(audits[0].port, 80);
+	assert_int_equal(audits[0].protocol, IPPROTO_TCP);
+	assert_string_equal(audits[0].client, "host");
+	assert_int_equal(audits[0].addresses[0].family, ADDRESS_IPV4);
+	assert_int_equal(audits[0].addresses[0].bytes[0], 192);
+	assert_true(engine.origin.own && engine.origin.uid_known && engine.origin.uid == 1000);
+	assert_int_equal(gate.counters[COUNTER_REFUSED], 1);
+	assert_int_equal(gate.by_reason[REASON_METADATA], 1);
+
+	/* Of a long packet the first octets came. */
+	NOTICE(.protocol = IPPROTO_UDP, .text = long_text, .length = sizeof(long_text),
+	       .ipv6 = true, .interface = 7);
+	assert_int_equal(audit_count, 2);
+	assert_int_equal(audits[1].port, 443);
+	assert_int_equal(audits[1].protocol, IPPROTO_UDP);
+	assert_int_equal(audits[1].addresses[0].family, ADDRESS_IPV6);
+	assert_string_equal(audits[1].client, "2001:db8::2");
+	assert_string_equal(engine.origin_interface, "tap0");
+	NOTICE(.protocol = IPPROTO_ICMP);
+	assert_int_equal(audits[2].protocol, IPPROTO_ICMP);
+
+	/* It is no packet of a flow. */
+	assert_int_equal(gate.counters[COUNTER_PACKETS], 0);
+	assert_int_equal(gate.counters[COUNTER_FLOWS], 0);
+	assert_int_equal(judge_next_expiry(now), -1);
+	engine.connect = (struct verdict){.outcome = OUTCOME_ALLOW};
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), WATCHED);
+	NOTICE(.sequence = ISN, .flags = PACKET_SYN);
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = "GET /")), HELD);
+}
+
+/* The rules have refused it, whatever the engine says of it now. */
+static void test_notice_against_the_engine(void **state)
+{
+	(void)state;
+	NOTICE(.sequence = ISN, .flags = PACKET_SYN);
+	engine.connect = denied;
+	engine.audit_mode = true;
+	NOTICE(.sequence = ISN, .flags = PACKET_SYN);
+	assert_int_equal(audit_count, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(audits[i].outcome, OUTCOME_DENY);
+		assert_int_equal(audits[i].reason, REASON_METADATA);
+		assert_int_equal(audits[i].enforced, 1);
+		assert_int_equal(audits[i].rule.line, 0);
+	}
+}
+
+static void test_notice_without_a_line(void **state)
+{
+	struct arrival junk = {.bytes = (const uint8_t *)"\x45 and no more", .length = 15};
+	(void)state;
+
+	engine.connect = floor_denied;
+	engine.ignores = true;
+	NOTICE(.sequence = ISN, .flags = PACKET_SYN);
+	engine.ignores = false;
+	judge_notice(&gate, &junk, now);
+	junk.length = 0;
+	judge_notice(&gate, &junk, now);
+	assert_int_equal(audit_count, 0);
+	assert_int_equal(gate.counters[COUNTER_REFUSED], 0);
+
+	/* A flood is counted, and reported at its rate. */
+	for (unsigned i = 0; i < 1000; i++)
+		NOTICE(.sequence = ISN, .flags = PACKET_SYN, .port = (uint16_t)(1 + i));
+	assert_int_equal(audit_count, AUDIT_BURST);
+	assert_int_equal(gate.by_reason[REASON_METADATA], 1000);
+	now += 1000;
+	NOTICE(.sequence = ISN, .flags = PACKET_SYN);
+	assert_int_equal(audits[AUDIT_BURST].suppressed, 1000 - AUDIT_BURST);
+}
+
 static void test_next_expiry(void **state)
 {
 	(void)state;
@@ -326,6 +418,9 @@ int main(void)
 		cmocka_unit_test_setup(test_origin, fixture_reset),
 		cmocka_unit_test_setup(test_reload, fixture_reset),
 		cmocka_unit_test_setup(test_full_table, fixture_reset),
+		cmocka_unit_test_setup(test_notice, fixture_reset),
+		cmocka_unit_test_setup(test_notice_against_the_engine, fixture_reset),
+		cmocka_unit_test_setup(test_notice_without_a_line, fixture_reset),
 		cmocka_unit_test_setup(test_next_expiry, fixture_reset),
 	};
 	return cmocka_run_group_tests_name("judge", tests, NULL, NULL);
