@@ -65,7 +65,7 @@ tour 'https://v4.harbour.com/' allow "$LAB_WEB" fetch https://v4.harbour.com/
 tour 'http://own.quarry.net/' deny "$LAB_SECOND" fetch http://own.quarry.net/
 tour "http://$LAB_SECOND/" deny "$LAB_SECOND" fetch "http://$LAB_SECOND/"
 
-printf '\nwithout: the same command on a host without Pinfold. Every refusal is one JSON line, for instance\n\n'
+printf '\nColumn "without": the same command on a host that has no Pinfold. Every refusal is one JSON line, for instance\n\n'
 tail -n 1 "$lab/audit.log" 2>/dev/null
-printf '\nYour turn: ./run -- COMMAND, and pinfold explain --help\n'
+printf '\nYour turn: ./run -- COMMAND, and build/cli/pinfold explain --help\n'
 ((wrong == 0)) || { printf '\n%d lines are not as they should be.\n' "$wrong"; exit 1; }
