@@ -69,7 +69,7 @@ if [[ -z ${LAB_INSIDE:-} ]]; then
 	# A file that the caller keeps open shows through; everything else of /run is ours and empty.
 	timeout --foreground -s KILL "$LAB_TIMEOUT" \
 		unshare --mount --propagation private --net --pid --fork --kill-child --mount-proc \
-		env LAB_INSIDE=1 PATH="$PATH:/usr/sbin:/sbin" bash "$0" "$@" </dev/null &
+		env LAB_INSIDE=1 PATH="/usr/sbin:/usr/bin:/sbin:/bin:$PATH" bash "$0" "$@" </dev/null &
 	lab_outer=$!
 	trap 'kill -KILL "$lab_outer" 2>/dev/null' INT TERM HUP
 	wait "$lab_outer"
