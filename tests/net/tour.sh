@@ -52,7 +52,7 @@ tour 'http://lan.harbour.com/  (public name, private address)' deny "$LAB_LAN" f
 flips=0
 flip() { # a name of its own each time
 	flips=$((flips + 1))
-	client sh -c 'curl "$@" && curl "$@"' sh "${fetch_options[@]}" "http://n-$flips.93-184-216-34.10-77-0-10.flip.rebind.com/"
+	client sh -c 'curl "$@" && curl "$@"' sh -4 "${fetch_options[@]}" "http://n-$flips.93-184-216-34.10-77-0-10.flip.rebind.com/"
 }
 tour 'first the site, then 10.77.0.10, TTL 0' deny "$LAB_LAN" flip
 tour 'Host of another name on the same address' deny "$LAB_WEB" fetch --header 'Host: www.quarry.net' http://v4.harbour.com/

@@ -142,6 +142,19 @@ lab_namespace() {
 		ip link set lo up'
 }
 
+# lab_counters ICMP TYPE ADDRESS…: rules that count what begins something with an address. Later packets do not count: a
+# server that gives up on a refused connection gets an answer from the host, long after its scenario.
+lab_counters() {
+	local icmp=$1 type=$2 address
+	shift 2
+	printf '*raw\n'
+	for address in "$@"; do
+		printf -- '-A PREROUTING -d %s -p tcp --syn\n-A PREROUTING -d %s -p udp\n' "$address" "$address"
+		printf -- '-A PREROUTING -d %s -p %s --%s-type %s\n' "$address" "$icmp" "${icmp/ipv6-icmp/icmpv6}" "$type"
+	done
+	printf 'COMMIT\n'
+}
+
 # lab_server NAME NUMBER ADDRESS…: a namespace with a link to the router and these addresses, each counted.
 lab_server() {
 	local name=$1 number=$2 address
@@ -163,8 +176,8 @@ lab_server() {
 		((${#four[@]} == 0)) || printf "route add %s via 100.64.$number.2\n" "${four[@]}"
 		((${#six[@]} == 0)) || printf "route add %s via fd77:$number::2\n" "${six[@]}"
 	} | in_ns router ip -batch - || return 1
-	printf '*raw\n'"$(((${#four[@]} == 0)) || printf -- '-A PREROUTING -d %s\n' "${four[@]}")"'\nCOMMIT\n' | in_ns "$name" iptables-restore || return 1
-	printf '*raw\n'"$(((${#six[@]} == 0)) || printf -- '-A PREROUTING -d %s\n' "${six[@]}")"'\nCOMMIT\n' | in_ns "$name" ip6tables-restore
+	lab_counters icmp echo-request "${four[@]}" | in_ns "$name" iptables-restore || return 1
+	lab_counters ipv6-icmp echo-request "${six[@]}" | in_ns "$name" ip6tables-restore
 }
 
 lab_router_and_host() {
@@ -338,8 +351,8 @@ lab_iptables() { if [[ $1 == *:* ]]; then echo ip6tables; else echo iptables; fi
 packets() {
 	local namespace
 	namespace=$(lab_namespace_of "$1") || { echo unknown; return 1; }
-	in_ns "$namespace" "$(lab_iptables "$1")" -t raw -nvxL PREROUTING | awk -v address="$1" '
-		{ sub(/\/(32|128)$/, "", $NF) } $NF == address { n = $1 } END { print n + 0 }'
+	in_ns "$namespace" "$(lab_iptables "$1")" -t raw -S PREROUTING -v | awk -v address="$1" '
+		{ sub(/\/(32|128)$/, "", $4) } $4 == address { for (i = 5; i < NF; i++) if ($i == "-c") n += $(i + 1) } END { print n + 0 }'
 }
 reached() { local n; n=$(packets "$1") && ((n > 0)); }
 unreached() { local n; n=$(packets "$1") && ((n == 0)); }
