@@ -5,9 +5,11 @@
  * of it:
  *
  *   socket(family)      families without network namespaces (AF_VSOCK reaches the hypervisor,
- * Bluetooth, RDMA, …): only those that are known to have one, or to be local, are open
+ *                       Bluetooth, RDMA, …): only those that are known to have one, or to be local,
+ *                       are open
  *   io_uring_setup      makes sockets without the call socket(); programs fall back when it is
- * missing TIOCSTI, TIOCLINUX  type into the terminal, and so into the shell that called us
+ *                       missing
+ *   TIOCSTI, TIOCLINUX  type into the terminal, and so into the shell that called us
  *
  * This is no sandbox: everything else is open.
  */

@@ -10,9 +10,10 @@
  * Chains (PF-INSTANCE-…):
  *
  *   out     OUTPUT of both tables: who is governed. A connection of ours stays governed whoever
- * holds its socket, also when nobody does any more: the kernel sends what a closed socket left
- * behind, and such packets have no owner. For the same reason filter looks at the mark first: a
- * packet may outlive its socket while it waits in the queue. gov     the way of a governed packet
+ *           holds its socket, also when nobody does any more: the kernel sends what a closed socket
+ *           left behind, and such packets have no owner. For the same reason filter looks at the
+ *           mark first: a packet may outlive its socket while it waits in the queue.
+ *   gov     the way of a governed packet
  *   new     mangle: what has no state yet
  *   floor   one rule a row; v4 rows in IPv6 stand in e0, e1, … behind one jump for each form
  *   infra   returns for the ports that are infrastructure, refuses all else
@@ -35,8 +36,7 @@
  * connection that conntrack picked up from a stray packet) is dropped.
  *
  * Text is what iptables-save prints, so that filter/apply.c can compare: addresses with their
- * length,
- * `-m tcp` and `-m udp` spelled out, marks in hexadecimal without leading zeros.
+ * length, `-m tcp` and `-m udp` spelled out, marks in hexadecimal without leading zeros.
  */
 
 #include "filter/ruleset.h"

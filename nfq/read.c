@@ -6,10 +6,12 @@
  * engine. It is held until every octet in it is judged; so not one octet of a refused request
  * leaves. What is left of the packets then follows from where the stream stands:
  *
- *   refused           the oldest held packet is marked refused (filter resets the sender), the rest
- * dropped opaque            all pass, marked allowed: the connection never comes back half a head
- * the packet is held; HEAD_TIMEOUT_MS runs from the head's first packet body, between     all whose
- * octets are given out pass, marked watched: the next request comes here again
+ *   refused        the oldest held packet is marked refused (filter resets the sender), the rest is
+ *                  dropped
+ *   opaque         all pass, marked allowed: the connection never comes back
+ *   half a head    the packet is held; HEAD_TIMEOUT_MS runs from the head's first packet
+ *   body, between  all whose octets are given out pass, marked watched: the next request comes here
+ *                  again
  *
  * A held packet is not acknowledged, so a sender stops after its first window. Then it repeats
  * itself: a duplicate of a held packet, or EARLY_HOLDS held ones, has the head judged by its

@@ -6,14 +6,16 @@
  *
  * 1 identity      Should: hold the descriptors that the parent sent.
  *                 Mustn't: be root, have a supplementary group, get a privilege by exec, be traced
- * or dump its memory. 2 capabilities  Should: nothing that needs one; the sockets came bound.
+ *                 or dump its memory.
+ * 2 capabilities  Should: nothing that needs one; the sockets came bound.
  *                 Mustn't: have any, in any set, the bounding set included.
  * 3 file system   Should: open its own memfds through /proc/self/fd (libunbound takes its
- * configuration from a path). Mustn't: open, create or change any other file, where the kernel has
- * Landlock. Without it stage 4 leaves reading what every user may read. 4 system calls  Should: run
- * its event loop, open UDP, TCP and netlink sockets, map memory. Mustn't: start a program, fork,
- * write files, load code, trace, change namespaces. A violation kills the process and shows in the
- * kernel's audit log.
+ *                 configuration from a path).
+ *                 Mustn't: open, create or change any other file, where the kernel has Landlock.
+ *                 Without it stage 4 leaves reading what every user may read.
+ * 4 system calls  Should: run its event loop, open UDP, TCP and netlink sockets, map memory.
+ *                 Mustn't: start a program, fork, write files, load code, trace, change namespaces.
+ *                 A violation kills the process and shows in the kernel's audit log.
  */
 #include "resolver/sandbox.h"
 
