@@ -319,7 +319,6 @@ int flow_read(struct flow *flow, struct sink *sink)
 	reassembly_init(&reader->reassembly, flow->sequence);
 	reader->early = false;
 	reader->octets = 0;
-	reader->named = false;
 	reader->pinned = false;
 	flow->reader = reader;
 	readers_by_client[flow->client_slot]++;

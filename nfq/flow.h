@@ -54,8 +54,7 @@ struct reader_slot {
 	struct buffer segments; /* lent to the reassembly */
 	uint64_t octets;        /* given to the stream */
 	bool early;  /* this unfinished head is judged as far as it goes, its packets pass */
-	bool named;  /* the last allowed request had a name: `name` */
-	bool pinned; /* and it was pinned */
+	bool pinned; /* the last allowed request had a name, `name`, and it was pinned */
 	struct name name;
 };
 

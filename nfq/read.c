@@ -100,19 +100,6 @@ static const struct name *name_of(const struct request *request)
 	return !request->malformed && request->host.kind == HOST_NAME ? &request->host.name : NULL;
 }
 
-/* RFC 8446 section 4.1.2: the hello after a HelloRetryRequest repeats the first one's name. */
-static void check_second_hello(const struct reader_slot *reader, struct stream_event *event)
-{
-	const struct name *name = name_of(&event->request);
-	bool same = (name != NULL) == reader->named &&
-		    (name == NULL || name_equal(name, &reader->name));
-
-	if (!event->second_hello || event->request.malformed || same)
-		return;
-	event->request.malformed = true;
-	event->problem = "the second ClientHello has another name than the first";
-}
-
 /* Judges EVENT, reports it; true: refused, with *VERDICT filled. EARLY: its own event will follow.
  */
 static bool judge_event(struct gate *gate, struct flow *flow, struct stream_event *event,
@@ -121,7 +108,6 @@ static bool judge_event(struct gate *gate, struct flow *flow, struct stream_even
 	struct reader_slot *reader = flow->reader;
 	bool pinned;
 
-	check_second_hello(reader, event);
 	*verdict = ruling_request(gate, flow, &event->request, &pinned);
 	bool refused = verdict_refuses(verdict) || verdict->outcome == OUTCOME_WAIT;
 	bool allowed_first = verdict->outcome == OUTCOME_ALLOW && !flow->logged && !early;
@@ -137,7 +123,6 @@ static bool judge_event(struct gate *gate, struct flow *flow, struct stream_even
 		gate->counters[COUNTER_ALLOWED]++;
 	}
 	const struct name *name = name_of(&event->request);
-	reader->named = name != NULL;
 	reader->pinned = name != NULL && pinned;
 	if (name != NULL)
 		reader->name = *name;
