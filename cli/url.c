@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/percent.h"
 #include "config/idna.h"
 
 static const struct {
@@ -41,38 +42,6 @@ static bool read_scheme(const char *text, enum url_scheme *scheme, size_t *lengt
 	return true;
 }
 
-static int hex_value(char digit)
-{
-	if (digit >= '0' && digit <= '9')
-		return digit - '0';
-	digit = (char)tolower((unsigned char)digit);
-	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
-/*
- * Decodes the percent signs of a host (WHATWG URL section 3.5). A malformed one stays as it is, and
- * host_parse() refuses it there.
- */
-static size_t decode_host(const char *text, size_t length, char *out)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < length; i++) {
-		int high = -1, low = -1;
-		if (text[i] == '%' && length - i > 2) {
-			high = hex_value(text[i + 1]);
-			low = hex_value(text[i + 2]);
-		}
-		if (high >= 0 && low >= 0) {
-			out[used++] = (char)(high << 4 | low);
-			i += 2;
-		} else {
-			out[used++] = text[i];
-		}
-	}
-	return used;
-}
-
 static void read_host(const char *text, size_t length, struct host *out)
 {
 	char decoded[IDNA_TEXT_SIZE], ascii[IDNA_TEXT_SIZE];
@@ -85,7 +54,8 @@ static void read_host(const char *text, size_t length, struct host *out)
 		host_parse(text, length, out);
 		return;
 	}
-	size = decode_host(text, length, decoded);
+	/* WHATWG URL section 3.5; host_parse() refuses a malformed escape. */
+	size = percent_decode(text, length, decoded);
 	if (idna_ascii(decoded, size, ascii) == 0)
 		host_parse(ascii, strlen(ascii), out);
 }

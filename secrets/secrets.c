@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/percent.h"
 #include "secrets/table.h"
 
 /* Steps one search may take: an ordinary target needs hundreds, a 64 KiB one some hundred thousand.
@@ -108,34 +109,6 @@ void secrets_free(struct secrets *secrets)
 	free(secrets);
 }
 
-static int hex_value(char digit)
-{
-	if (digit >= '0' && digit <= '9')
-		return digit - '0';
-	digit |= 0x20;
-	return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
-
-size_t secrets_decode(const char *text, size_t length, char *out)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < length; i++) {
-		int high = -1, low = -1;
-		if (text[i] == '%' && length - i > 2) {
-			high = hex_value(text[i + 1]);
-			low = hex_value(text[i + 2]);
-		}
-		if (high >= 0 && low >= 0) {
-			out[used++] = (char)(high << 4 | low);
-			i += 2;
-		} else {
-			out[used++] = text[i];
-		}
-	}
-	return used;
-}
-
 /* 1 found, 0 not, in one view. */
 static int find_in(struct secrets *secrets, const char *text, size_t length, struct secret *out)
 {
@@ -168,7 +141,7 @@ int secrets_find(struct secrets *secrets, const char *target, size_t length, str
 	for (int view = 1; view <= 2; view++) {
 		if (memchr(text, '%', length) == NULL)
 			return 0;
-		length = secrets_decode(text, length, secrets->view);
+		length = percent_decode(text, length, secrets->view);
 		text = secrets->view;
 		if (find_in(secrets, text, length, out))
 			return 1;

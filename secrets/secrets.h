@@ -35,9 +35,3 @@ void secrets_free(struct secrets *secrets);
  * line 0: what cannot be searched is not let through.
  */
 int secrets_find(struct secrets *secrets, const char *target, size_t length, struct secret *out);
-
-/*
- * Percent-decodes LENGTH octets of TEXT into OUT (as large as TEXT; may be TEXT itself) and returns
- * the decoded length. A "%" without two hex digits is copied.
- */
-size_t secrets_decode(const char *text, size_t length, char *out);
