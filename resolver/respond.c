@@ -5,15 +5,8 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-static uint64_t clock_ms(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
+#include "resolver/clock.h"
 
 static void send_reply(struct respond *respond, const struct query *query, struct reply *reply)
 {

@@ -16,8 +16,8 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "resolver/clock.h"
 #include "resolver/lookups.h"
 #include "resolver/origin.h"
 #include "resolver/recursion.h"
@@ -38,14 +38,6 @@ struct serve {
 	uint64_t generation; /* counts policies; theirs is the parent's and may repeat */
 	struct respond respond;
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 int serve_policy_new(int settings_fd, int image_fd, struct serve_policy **out, char *problem,
 		     size_t size)
@@ -135,7 +127,7 @@ static bool is_anonymous(const struct serve *serve, const struct query *query)
 
 static void ask_upstream(struct serve *serve, const struct query *query)
 {
-	int error = lookups_join(serve->lookups, serve->recursion, query, now_ms());
+	int error = lookups_join(serve->lookups, serve->recursion, query, clock_ms(CLOCK_BOOTTIME));
 
 	if (error == -ENOSPC) {
 		respond_count(&serve->respond, COUNTER_OVERFLOW);
@@ -260,7 +252,7 @@ static void on_lookup_done(void *context, struct query *queries,
 static void on_tick(evutil_socket_t fd, short events, void *context)
 {
 	struct serve *serve = context;
-	uint64_t now = now_ms();
+	uint64_t now = clock_ms(CLOCK_BOOTTIME);
 
 	(void)fd;
 	(void)events;
