@@ -3,17 +3,10 @@
 
 /*
  * The control socket: a UNIX stream socket for root (mode 0600) that takes JSON requests, one a
- * line, and gives JSON answers, one a line.
+ * line, and gives JSON answers, one a line, in their order. docs/control.md tells each of them.
  *
- *   {"command":"status"}               {"ok":true, …}
- *   {"command":"pins"}                 {"ok":true,"clients":[…]} with the pin table, read-only, as
- * SCM_RIGHTS
- *   {"command":"reload"}               {"ok":true,"generation":N}
- *   {"command":"log","follow":false}   audit lines as they were written, oldest first, then
- * {"ok":true}; with follow the connection stays and gets each new line
- *
- * Anything else: {"ok":false,"error":"…"}. Everything is bounded: connections, the length of a
- * request, what waits to be sent; an idle connection is closed, a slow follower too.
+ * Everything is bounded: connections (one too many waits to be accepted), the length of a request,
+ * what waits to be sent; an idle connection is closed, a slow follower too.
  */
 
 #include <jansson.h>
