@@ -158,6 +158,8 @@ struct request {
 	struct host target_host; /* of an absolute or authority target; HOST_NONE otherwise */
 	const char *target;	  /* cleartext request target as sent, no NUL; NULL when invisible */
 	size_t target_length;
+	const char *method; /* of a cleartext request, no NUL; NULL when invisible; for the hook alone */
+	size_t method_length;
 	bool secret;	      /* the caller found a key or token shape in the target */
 	uint32_t secret_line; /* of the shape in secret-shapes.txt, 0: the search gave up */
 };
@@ -170,6 +172,32 @@ bool policy_reads_first_bytes(const struct policy_image *image, const struct sub
 
 /* Whether the caller should look for secrets in a target: block_secret_bearing_urls. */
 bool policy_searches_secrets(const struct policy_image *image, policy_index policy);
+
+/*
+ * Rule 12, the hook (pinfold-hook(7)). Every verdict says by asks_hook whether the hook of its policy
+ * is to be asked at its stage; then nothing is done about the verdict before policy_hooked() has
+ * joined it with the answer. A denial that no answer could lift does not ask.
+ */
+#define POLICY_HOOK_PATH_MAX 108 /* sun_path of unix(7), its NUL included */
+
+enum hook_answer {
+	HOOK_ALLOW,
+	HOOK_DENY,
+	HOOK_KEEP, /* the verdict so far */
+	HOOK_ERROR /* no answer in time, no proper one, or nobody to ask */
+};
+
+struct policy_hook {
+	const char *path; /* of its socket; lives as long as the image */
+	uint32_t timeout_ms;
+};
+
+/* The hook of POLICY; false when it has none. */
+bool policy_hook(const struct policy_image *image, policy_index policy, struct policy_hook *out);
+
+/* What becomes of VERDICT, which asks_hook. */
+struct verdict policy_hooked(const struct policy_image *image, policy_index policy,
+			     const struct verdict *verdict, enum hook_answer answer);
 
 /* Switches that the resolver asks for outside a verdict. */
 bool policy_strips_ech(const struct policy_image *image, policy_index policy);

@@ -81,6 +81,8 @@ struct verdict {
 	enum outcome outcome;
 	enum reason reason;
 	bool enforced; /* false: audit mode reports this denial and lets it pass */
+	/* The policy's hook is to be asked before anything is done: policy_hook(), policy_hooked(). */
+	bool asks_hook;
 	struct place rule;
 };
 

@@ -97,6 +97,8 @@ static void fill_http(struct stream *stream)
 	if (http->line_read) {
 		request->target = (const char *)stream->buffer.bytes + http->target_offset;
 		request->target_length = http->target_length;
+		request->method = (const char *)stream->buffer.bytes;
+		request->method_length = http->target_offset > 0 ? http->target_offset - 1 : 0;
 	}
 }
 
@@ -368,6 +370,8 @@ void stream_resume(struct stream *stream)
 	stream->first = false;
 	request->target = NULL; /* it points into the buffer, which may go */
 	request->target_length = 0;
+	request->method = NULL;
+	request->method_length = 0;
 	if (request->malformed) {
 		stream->buffer.used = 0;
 		stream->phase = PHASE_BROKEN;
@@ -390,6 +394,8 @@ void stream_rebuffer(struct stream *stream, uint8_t *buffer, size_t capacity)
 		memmove(buffer, old->bytes, old->used);
 	if (request->target != NULL)
 		request->target = (const char *)buffer + stream->http.target_offset;
+	if (request->method != NULL)
+		request->method = (const char *)buffer;
 	old->bytes = buffer;
 	old->capacity = capacity;
 	stream->full = stream->full && capacity == old->used;

@@ -159,10 +159,16 @@ static struct verdict judge_answer(const struct judge *judge, const struct answe
 struct verdict policy_answer(const struct policy_image *image, const struct subject *subject,
 			     const struct answer *answer)
 {
+	struct hook_judge hook;
 	struct judge judge;
-	struct verdict v;
+	struct verdict v, once_more;
 
 	if (!judge_begin(&judge, image, subject, &v))
 		return v;
-	return judge_end(&judge, judge_answer(&judge, answer));
+	v = judge_answer(&judge, answer);
+	if (hook_begin(&judge, STAGE_ANSWER, &v, &hook)) {
+		once_more = judge_answer(&hook.judge, answer);
+		hook_end(&v, &once_more);
+	}
+	return judge_end(&judge, v);
 }

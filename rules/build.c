@@ -307,6 +307,12 @@ static int build_policy(struct builder *b, uint32_t offset, const struct policy_
 	struct image_policy *policy = at(b, offset);
 	int error = copy_text(policy->name, sizeof(policy->name), source->name);
 
+	if (error == 0)
+		error = copy_text(policy->hook.path, sizeof(policy->hook.path), source->hook.path);
+	policy->hook.stages = source->hook.stages;
+	policy->hook.timeout_ms = source->hook.timeout_ms;
+	policy->hook.source = source->hook.place.source;
+	policy->hook.line = source->hook.place.line;
 	for (size_t i = 0; i < OPTION_COUNT; i++)
 		policy->options[i] = (struct image_option){.value = options[i]->value,
 							   .source = options[i]->place.source,

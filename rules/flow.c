@@ -367,7 +367,7 @@ static bool rule_protocol(const struct flow *flow, struct verdict *out)
 	case IPPROTO_UDP:
 		option = OPTION_UDP_ALLOW;
 		/* browsers then fall back to TCP, where the name can be read */
-		if (flow->connection->port == 443)
+		if (flow->connection->port == 443 && !flow->judge->lifted)
 			return judge_deny(REASON_PROTOCOL, (struct place){0}, out);
 		break;
 	case IPPROTO_ICMP:
@@ -424,14 +424,21 @@ static struct verdict judge_connection(const struct flow *flow)
 struct verdict policy_connect(const struct policy_image *image, const struct subject *subject,
 			      const struct connection *connection, uint64_t now)
 {
+	struct hook_judge hook;
 	struct judge judge;
 	struct flow flow;
-	struct verdict v;
+	struct verdict v, once_more;
 
 	if (!judge_begin(&judge, image, subject, &v))
 		return v;
 	flow_begin(&judge, connection, now, &flow);
-	return judge_end(&judge, judge_connection(&flow));
+	v = judge_connection(&flow);
+	if (hook_begin(&judge, STAGE_CONNECT, &v, &hook)) {
+		flow_begin(&hook.judge, connection, now, &flow);
+		once_more = judge_connection(&flow);
+		hook_end(&v, &once_more);
+	}
+	return judge_end(&judge, v);
 }
 
 bool policy_reads_first_bytes(const struct policy_image *image, const struct subject *subject,

@@ -69,7 +69,8 @@ static bool policies_are_sound(const struct policy_image *image)
 	    !span_inside(image, &image->policies, sizeof(struct image_policy)))
 		return false;
 	for (uint32_t i = 0; i < image->policies.count; i++) {
-		if (!text_ends(policies[i].name, sizeof(policies[i].name)))
+		if (!text_ends(policies[i].name, sizeof(policies[i].name)) ||
+		    !text_ends(policies[i].hook.path, sizeof(policies[i].hook.path)))
 			return false;
 		for (size_t l = 0; l < LIST_COUNT; l++)
 			if (!list_is_sound(image, &policies[i].lists[l], 1))

@@ -26,7 +26,7 @@
 #include "rules/source.h"
 
 #define IMAGE_MAGIC   0x464e4950u /* "PINF" */
-#define IMAGE_VERSION 1u
+#define IMAGE_VERSION 2u
 /* Offsets are 32 bits; a list of a million names with its table stays far below. */
 #define IMAGE_SIZE_MAX (1u << 30)
 /* More than any host has; bounds the check and keeps products of counts inside 64 bits. */
@@ -98,10 +98,17 @@ enum policy_list {
 	LIST_COUNT
 };
 
+struct image_hook {
+	char path[POLICY_HOOK_PATH_MAX]; /* "" for none */
+	uint32_t stages;                 /* 1 << enum stage */
+	uint32_t timeout_ms;
+	uint32_t source, line;
+};
+
 struct image_policy {
 	char name[CLIENT_NAME_MAX + 1];
 	struct image_option options[OPTION_COUNT];
-	uint32_t reserved;
+	struct image_hook hook;
 	struct image_list lists[LIST_COUNT];
 };
 static_assert(sizeof(struct image_policy) % 8 == 0, "records stay aligned");

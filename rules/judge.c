@@ -10,7 +10,7 @@
 bool judge_begin(struct judge *judge, const struct policy_image *image,
 		 const struct subject *subject, struct verdict *out)
 {
-	*judge = (struct judge){image, image_policy(image, subject->policy), subject};
+	*judge = (struct judge){image, image_policy(image, subject->policy), subject, false};
 	if (judge->policy != NULL)
 		return true;
 	judge_deny(REASON_POLICY_ERROR, (struct place){0}, out);

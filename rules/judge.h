@@ -12,6 +12,7 @@ struct judge {
 	const struct policy_image *image;
 	const struct image_policy *policy;
 	const struct subject *subject;
+	bool lifted; /* see hook_begin() */
 };
 
 /* False: the policy does not exist and *OUT is the refusal. */
@@ -25,6 +26,24 @@ bool judge_deny(enum reason reason, struct place rule, struct verdict *out);
 
 /* Audit mode reports and lets pass all but the floor. */
 struct verdict judge_end(const struct judge *judge, struct verdict verdict);
+
+/*
+ * Rule 12. A denial may hide another that is asked later and that nothing lifts: what `not_allowlisted`
+ * refuses may be a rebinding as well. So before the hook is asked about a denial, all is judged once
+ * more under the policy with every door open (OPEN): what still refuses then is what no hook lifts.
+ */
+struct hook_judge {
+	struct judge judge; /* that judges once more */
+	struct image_policy open;
+};
+
+/*
+ * Sets VERDICT's asks_hook. True: it is a denial that might be lifted, and OUT->judge is to judge
+ * once more, its verdict for hook_end().
+ */
+bool hook_begin(const struct judge *judge, enum stage stage, struct verdict *verdict,
+		struct hook_judge *out);
+void hook_end(struct verdict *verdict, const struct verdict *once_more);
 
 /*
  * Of two denials the one whose rule is asked first, then the one whose rule stands first, so that

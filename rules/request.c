@@ -165,6 +165,8 @@ static bool rule_scheme(const struct asked *asked, struct verdict *out)
 	const struct request *request = asked->request;
 	const struct image_policy *policy = asked->judge->policy;
 
+	if (asked->judge->lifted)
+		return false;
 	switch (request->kind) {
 	case REQUEST_OTHER:
 		return judge_deny(REASON_SCHEME, (struct place){0}, out);
@@ -409,14 +411,21 @@ static struct verdict judge_request(const struct asked *asked)
 struct verdict policy_request(const struct policy_image *image, const struct subject *subject,
 			      const struct request *request, uint64_t now)
 {
+	struct hook_judge hook;
 	struct asked asked;
 	struct judge judge;
-	struct verdict v;
+	struct verdict v, once_more;
 
 	if (!judge_begin(&judge, image, subject, &v))
 		return v;
 	if (!policy_reads_first_bytes(image, subject, &request->connection, now))
 		return policy_connect(image, subject, &request->connection, now);
 	begin(&judge, request, now, &asked);
-	return judge_end(&judge, judge_request(&asked));
+	v = judge_request(&asked);
+	if (hook_begin(&judge, STAGE_REQUEST, &v, &hook)) {
+		begin(&hook.judge, request, now, &asked);
+		once_more = judge_request(&asked);
+		hook_end(&v, &once_more);
+	}
+	return judge_end(&judge, v);
 }

@@ -28,14 +28,16 @@ static bool type_is_refused(uint16_t type)
 	}
 }
 
-static bool rule_malformed(const struct question *question, struct verdict *out)
+static bool rule_malformed(const struct judge *judge, const struct question *question,
+			   struct verdict *out)
 {
 	const struct place builtin = {0};
 
 	if (question->name_error != NAME_OK ||
 	    names_ends_in_number(question->name->text, question->name->length))
 		return judge_deny(REASON_MALFORMED, builtin, out);
-	return type_is_refused(question->type) && judge_deny(REASON_QTYPE, builtin, out);
+	return type_is_refused(question->type) && !judge->lifted &&
+	       judge_deny(REASON_QTYPE, builtin, out);
 }
 
 /*
@@ -67,7 +69,7 @@ static bool rule_special_name(const struct judge *judge, const struct named *nam
 	if (kind != NAMES_RESERVED &&
 	    (kind != NAMES_PRIVATE || !policy_is(judge->policy, OPTION_ALLOW_PRIVATE_NETWORK)))
 		return false;
-	return !listed && !is_provided(judge, named) &&
+	return !listed && !judge->lifted && !is_provided(judge, named) &&
 	       judge_deny(REASON_SPECIAL_NAME, named->facts.special, out);
 }
 
@@ -80,13 +82,13 @@ static struct verdict judge_question(const struct judge *judge, const struct que
 	struct verdict v;
 
 	if (question->name_error != NAME_OK) {
-		rule_malformed(question, &v);
+		rule_malformed(judge, question, &v);
 		return v;
 	}
 	judge_name(judge, question->name, &named);
-	if (!judge_audits(judge) && rule_malformed(question, &v))
+	if (!judge_audits(judge) && rule_malformed(judge, question, &v))
 		return v;
-	if (rule_floor_name(judge, &named, &v) || rule_malformed(question, &v) ||
+	if (rule_floor_name(judge, &named, &v) || rule_malformed(judge, question, &v) ||
 	    rule_blocked_name(judge, &named, &without_port, &v))
 		return v;
 
@@ -107,12 +109,18 @@ static struct verdict judge_question(const struct judge *judge, const struct que
 struct verdict policy_resolve(const struct policy_image *image, const struct subject *subject,
 			      const struct question *question)
 {
+	struct hook_judge hook;
 	struct judge judge;
-	struct verdict v;
+	struct verdict v, once_more;
 
 	if (!judge_begin(&judge, image, subject, &v))
 		return v;
-	return judge_end(&judge, judge_question(&judge, question));
+	v = judge_question(&judge, question);
+	if (hook_begin(&judge, STAGE_RESOLVE, &v, &hook)) {
+		once_more = judge_question(&hook.judge, question);
+		hook_end(&v, &once_more);
+	}
+	return judge_end(&judge, v);
 }
 
 bool policy_strips_ech(const struct policy_image *image, policy_index policy)

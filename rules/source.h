@@ -17,6 +17,7 @@
 #include "address.h"
 #include "client.h"
 #include "name.h"
+#include "policy.h"
 #include "verdict.h"
 
 enum match_kind {
@@ -48,6 +49,14 @@ struct option_bool {
 	struct place place;
 };
 
+/* Rule 12: the hook that has the last word. */
+struct hook_source {
+	char path[POLICY_HOOK_PATH_MAX]; /* of a UNIX socket, absolute; "" for none */
+	unsigned stages;                 /* 1 << enum stage, of those it is asked at */
+	uint32_t timeout_ms;
+	struct place place;
+};
+
 struct policy_source {
 	char name[CLIENT_NAME_MAX + 1];
 	struct option_bool default_deny; /* default: deny */
@@ -63,6 +72,7 @@ struct policy_source {
 	struct match_list allow_raw, proxies;
 	struct match_list allow_private_answers; /* names */
 	struct match_list allow_private_cidrs;   /* prefixes */
+	struct hook_source hook;
 };
 
 /* Sets every option to the default posture of design: open but for floor, rebinding, pins' names.

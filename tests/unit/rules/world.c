@@ -151,7 +151,16 @@ static bool set_other(struct world *world, const char *key, char *value, uint32_
 {
 	struct config_source *s = &world->source;
 
-	if (strcmp(key, "search") == 0) {
+	if (strcmp(key, "hook") == 0) {
+		struct hook_source *hook = &world->policy.hook;
+		strcpy(hook->path, "/run/hook.sock");
+		hook->timeout_ms = 1000;
+		hook->place = (struct place){SOURCE_CONFIG, line};
+		for (int stage = 0; stage < STAGE_COUNT; stage++)
+			if (strcmp(value, "all") == 0 ||
+			    strcmp(value, stage_text((enum stage)stage)) == 0)
+				hook->stages |= 1u << stage;
+	} else if (strcmp(key, "search") == 0) {
 		world->search[s->search_count++] = world_name(value);
 	} else if (strcmp(key, "forward") == 0) {
 		world->forward[s->forward_count++] = world_name(value);
@@ -263,9 +272,9 @@ static const char *result(struct verdict v)
 {
 	static char text[64];
 
-	if (v.outcome == OUTCOME_ALLOW)
-		return "allow";
-	snprintf(text, sizeof(text), "%s%s", reason_text(v.reason), v.enforced ? "" : "(audit)");
+	snprintf(text, sizeof(text), "%s%s%s",
+		 v.outcome == OUTCOME_ALLOW ? "allow" : reason_text(v.reason),
+		 v.enforced ? "" : "(audit)", v.asks_hook ? "?" : "");
 	return text;
 }
 

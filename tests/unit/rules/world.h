@@ -8,6 +8,7 @@
  * icmp=allow other=allow http2=allow dns=allow secrets=no allow=ENTRY origin=SCHEME://ENTRY
  * block=ENTRY raw=ENTRY proxy=ENTRY answers=ENTRY cidr=PREFIX host=NAME=ADDRESS search=NAME
  * forward=NAME floor=ENTRY listen=ADDRESS@PORT own=ADDRESS@PORT root
+ * hook=STAGE or hook=all, a stage each time
  *
  * ENTRY is a name, "*.name", "=name" (exactly), an IPv4 address, an IPv6 address in brackets or a
  * prefix, and a port after ':'. Lines of places are 1, 2, 3 … by word. A word that is not
@@ -42,5 +43,6 @@ struct match_entry world_entry(const char *text);
 struct address world_address(const char *text);
 struct name world_name(const char *text);
 
-/* One question in words, see cases.txt; the answer is "allow", or reason with "(audit)" behind. */
+/* One question in words, see cases.txt; the answer is "allow", or reason with "(audit)" behind; and
+ * "?" when the hook is to be asked. */
 const char *world_ask(struct world *world, const char *words);
