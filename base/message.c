@@ -26,6 +26,8 @@ static const struct {
 	[MESSAGE_AUDIT] = {sizeof(struct audit_record), 0, 0},
 	[MESSAGE_DROP_CLIENT] = {sizeof(struct message_drop_client), 0, 0},
 	[MESSAGE_NOTICE] = {sizeof(struct message_text), 0, 0},
+	[MESSAGE_HOOK_WANTED] = {sizeof(struct message_hook), 0, 0},
+	[MESSAGE_HOOK] = {sizeof(struct message_hook), 0, 1},
 };
 
 static const char *const counter_texts[COUNTER_COUNT] = {

@@ -16,6 +16,9 @@
  *   STATUS                       ->
  *                                <-  STATUS {counters}
  *   DROP_CLIENT {key}            ->  (resolver)
+ *                                <-  HOOK_WANTED {policy, generation}: a child has no file system, so
+ *   HOOK {policy, generation,    ->  the parent connects to the policy's hook for it; without a
+ *         problem} [connection]      descriptor when it could not
  *                                <-  AUDIT {record}, any time, never blocking
  *                                <-  NOTICE {text} for people, after READY, seldom, never blocking
  *   (closing the socket)         ->  exit
@@ -43,6 +46,8 @@ enum message_type {
 	MESSAGE_AUDIT,
 	MESSAGE_DROP_CLIENT,
 	MESSAGE_NOTICE,
+	MESSAGE_HOOK_WANTED,
+	MESSAGE_HOOK,
 	MESSAGE_TYPE_COUNT
 };
 
@@ -115,6 +120,14 @@ struct message_drop_client {
 	struct client_key key;
 };
 
+/* Which hook: that of a policy in the image of a generation. */
+struct message_hook {
+	uint64_t generation;
+	uint32_t policy;
+	uint32_t reserved;
+	char problem[128]; /* HOOK without a descriptor: why, printable; "" otherwise */
+};
+
 union message_body {
 	struct message_start start;
 	struct message_reload reload; /* RELOAD and RELOADED */
@@ -122,6 +135,7 @@ union message_body {
 	struct message_status status; /* child to parent; the request is all zero */
 	struct audit_record audit;
 	struct message_drop_client drop_client;
+	struct message_hook hook; /* HOOK_WANTED and HOOK */
 };
 
 struct message {

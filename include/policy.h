@@ -34,6 +34,9 @@ int policy_image_open(const void *bytes, size_t size, const struct policy_image 
 
 uint64_t policy_image_generation(const struct policy_image *image);
 
+/* Policies are numbered from 0 to below this. */
+policy_index policy_count(const struct policy_image *image);
+
 /* 0 and *OUT, or -ENOENT. */
 int policy_find(const struct policy_image *image, const char *policy_name, policy_index *out);
 

@@ -119,6 +119,8 @@ static void on_control(evutil_socket_t fd, short events, void *context)
 	case MESSAGE_RELOADED:
 	case MESSAGE_AUDIT:
 	case MESSAGE_NOTICE:
+	case MESSAGE_HOOK_WANTED:
+	case MESSAGE_HOOK:
 	case MESSAGE_TYPE_COUNT:
 	default:
 		stop(resolver, EXIT_FAILURE);

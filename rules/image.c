@@ -164,6 +164,11 @@ uint64_t policy_image_generation(const struct policy_image *image)
 	return image->generation;
 }
 
+policy_index policy_count(const struct policy_image *image)
+{
+	return image->policies.count;
+}
+
 int policy_find(const struct policy_image *image, const char *policy_name, policy_index *out)
 {
 	for (policy_index i = 0; i < image->policies.count; i++) {

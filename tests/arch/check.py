@@ -35,8 +35,8 @@ PLATFORM = r"libc\.so|libm\.so|libpthread\.so|libdl\.so|librt\.so|ld-linux|linux
 # What each executable may have in its dynamic section.
 EXECUTABLES = {
     "pinfold": {"libfyaml", "jansson", "libpsl", "libidn2", "pcre2", "libcap-ng", "libseccomp"},
-    "pinfold-resolver": {"ldns", "libunbound", "libevent", "libcrypto", "libcap-ng", "libseccomp"},
-    "pinfold-gate": {"libmnl", "libnetfilter_queue", "libcrypto", "pcre2", "libcap-ng", "libseccomp"},
+    "pinfold-resolver": {"jansson", "ldns", "libunbound", "libevent", "libcrypto", "libcap-ng", "libseccomp"},
+    "pinfold-gate": {"jansson", "libmnl", "libnetfilter_queue", "libcrypto", "pcre2", "libcap-ng", "libseccomp"},
 }
 
 # What each room may include: other rooms, and libraries. Arrows point one way.
@@ -49,14 +49,15 @@ ROOMS = {
     "rules": (BELOW, set()),
     "secrets": (BELOW, {"pcre2"}),
     "pins": (BELOW, set()),
+    "hook": (BELOW | {"rules"}, {"jansson"}),
     "inspect": (BELOW, {"libcrypto"}),
-    "resolver": (SHARED, EXECUTABLES["pinfold-resolver"]),
-    "nfq": (SHARED | {"secrets"}, EXECUTABLES["pinfold-gate"] - {"pcre2"}),
+    "resolver": (SHARED | {"hook"}, EXECUTABLES["pinfold-resolver"] - {"jansson"}),
+    "nfq": (SHARED | {"secrets", "hook"}, EXECUTABLES["pinfold-gate"] - {"pcre2", "jansson"}),
     "filter": (SHARED, set()),
     "config": (COMMAND, {"libfyaml", "libpsl", "libidn2"}),
     "daemon": (COMMAND, {"jansson", "libcap-ng", "libseccomp"}),
     "confine": (COMMAND | {"daemon"}, {"libcap-ng", "libseccomp"}),
-    "cli": (COMMAND | {"daemon", "confine", "secrets"}, {"jansson", "libidn2", "libcap-ng"}),
+    "cli": (COMMAND | {"daemon", "confine", "secrets", "hook"}, {"jansson", "libidn2", "libcap-ng"}),
 }
 
 # Rooms without I/O and without a clock: the only system headers they may include, and what they may not call.
