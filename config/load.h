@@ -124,6 +124,16 @@ bool option_name(struct load *load, const struct yaml_node *value, const char *w
 /* The word of WORDS nearest to TEXT, NULL when none is near; for "did you mean". */
 const char *option_nearest(const char *text, const char *const *words, size_t count);
 
+/* custom.c: the hook of a policy, all three into its struct hook_source. */
+option_parser custom_option;
+option_parser custom_stages_option;
+option_parser custom_timeout_option;
+/* After POLICY was read: what was not written gets its default. */
+void custom_check(struct load *load, const struct yaml_node *policy, struct hook_source *hook);
+/* After all were. */
+void custom_count(struct load *load);
+void custom_print(const struct hook_source *hook, FILE *out);
+
 /* The sections. VALUE is the section's mapping, TARGET a struct config_private. */
 option_parser resolver_section;
 option_parser gate_section;

@@ -57,6 +57,9 @@ static const struct option options[] = {
 	 .rules = ENTRY_NAMES | ENTRY_WILDCARDS | ENTRY_GUARDED},
 	{"allow_private_cidrs", option_entries, AT(allow_private_cidrs),
 	 .rules = ENTRY_PREFIXES | ENTRY_GUARDED},
+	{"custom", custom_option, AT(hook)},
+	{"custom_stages", custom_stages_option, AT(hook)},
+	{"custom_timeout", custom_timeout_option, AT(hook)},
 };
 #define OPTION_COUNT (sizeof(options) / sizeof(options[0]))
 
@@ -67,6 +70,7 @@ static void parse_policy(struct load *load, const struct yaml_node *value,
 
 	snprintf(where, sizeof(where), "policy '%s'", policy->name);
 	options_parse(load, value, where, options, OPTION_COUNT, policy);
+	custom_check(load, value, &policy->hook);
 }
 
 void policies_section(struct load *load, const struct yaml_node *value, const struct option *option,
@@ -110,6 +114,7 @@ void policies_finish(struct load *load)
 	for (size_t i = 0; i < source->policy_count; i++)
 		if (source->policies[i].strip_ech.place.line == 0)
 			source->policies[i].strip_ech = load->private->strip_ech;
+	custom_count(load);
 }
 
 static void print_list(const struct match_list *list, const char *key, FILE *out)
@@ -131,6 +136,10 @@ void policies_print(const struct config_private *private, FILE *out)
 		fprintf(out, "  \"%s\":\n", source->policies[i].name);
 		for (size_t j = 0; j < OPTION_COUNT; j++) {
 			const void *at = base + options[j].offset;
+			if (options[j].parse == custom_option)
+				custom_print(at, out);
+			if (options[j].offset == AT(hook))
+				continue;
 			if (options[j].parse == option_entries)
 				print_list(at, options[j].key, out);
 			else if (options[j].words != NULL)

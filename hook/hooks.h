@@ -14,8 +14,8 @@
 #include "message.h"
 #include "policy.h"
 
-/* Different sockets in one configuration; config/ refuses more. */
-#define HOOKS_MAX 16u
+/* What config/ lets through; more would not be asked. */
+#define HOOKS_MAX POLICY_HOOKS_MAX
 
 /* Asks the parent for a connection to the hook of POLICY in the image of GENERATION. 0 or negative
  * errno. */

@@ -181,6 +181,7 @@ bool policy_searches_secrets(const struct policy_image *image, policy_index poli
  * is to be asked at its stage; then nothing is done about the verdict before policy_hooked() has
  * joined it with the answer. A denial that no answer could lift does not ask.
  */
+#define POLICY_HOOKS_MAX 16u /* different sockets in one image: a connection of each child for each */
 #define POLICY_HOOK_PATH_MAX 108 /* sun_path of unix(7), its NUL included */
 
 enum hook_answer {

@@ -102,6 +102,49 @@ static void findings_have_exact_places(void **state)
 		 "children\n"},
 		{"floor: {addresses: [\"10.0.0.1:80\"]}",
 		 "f:1:21: error: addresses: '10.0.0.1:80': no port here\n"},
+		/* the hook */
+		{"policies: {a: {custom: /run/x}}",
+		 "f:1:24: error: custom must be none or unix:PATH with an absolute path of at most "
+		 "107 octets\n"},
+		{"policies: {a: {custom: \"unix:run/x\"}}",
+		 "f:1:24: error: custom must be none or unix:PATH with an absolute path of at most "
+		 "107 octets\n"},
+		{"policies: {a: {custom: \"unix:/\"}}",
+		 "f:1:24: error: custom must be none or unix:PATH with an absolute path of at most "
+		 "107 octets\n"},
+		{"policies: {a: {custom: \"unix:/a\\nb\"}}",
+		 "f:1:24: error: custom must be none or unix:PATH with an absolute path of at most "
+		 "107 octets\n"},
+		{"policies: {a: {custom: "
+		 "unix:/1234567890123456789012345678901234567890123456789012345678901234567890"
+		 "1234567890123456789012345678901234567}}",
+		 "f:1:24: error: custom must be none or unix:PATH with an absolute path of at most "
+		 "107 octets\n"},
+		{"policies: {a: {custom: unix:/x, custom_stages: [dns, connect, connect]}}",
+		 "f:1:49: error: custom_stages: a stage is resolve, answer, connect or request, "
+		 "not "
+		 "'dns'\n"
+		 "f:1:63: error: custom_stages: 'connect' is there twice\n"},
+		{"policies: {a: {custom: unix:/x, custom_stages: []}}",
+		 "f:1:48: error: custom_stages must be at least one stage\n"},
+		{"policies: {a: {custom: unix:/x, custom_timeout: 0.001}}",
+		 "f:1:49: error: custom_timeout must be seconds from 0.01 to 10, with at most "
+		 "three "
+		 "digits behind the point\n"},
+		{"policies: {a: {custom: unix:/x, custom_timeout: 10.001}}",
+		 "f:1:49: error: custom_timeout must be seconds from 0.01 to 10, with at most "
+		 "three "
+		 "digits behind the point\n"},
+		{"policies: {a: {custom: unix:/x, custom_timeout: 1s}}",
+		 "f:1:49: error: custom_timeout must be seconds from 0.01 to 10, with at most "
+		 "three "
+		 "digits behind the point\n"},
+		{"policies: {a: {custom: unix:/x, custom_timeout: 1.0001}}",
+		 "f:1:49: error: custom_timeout must be seconds from 0.01 to 10, with at most "
+		 "three "
+		 "digits behind the point\n"},
+		{"policies: {a: {custom_timeout: 1}}",
+		 "f:1:15: error: custom_stages and custom_timeout without custom\n"},
 		/* resolver */
 		{"resolver: {listen: []}", "f:1:20: error: listen must be 1 to 16 addresses\n"},
 		{"resolver: {listen: \"127.0.0.1@53\"}",
@@ -276,6 +319,9 @@ static const char *const good_texts[] = {
 	"allow_private_cidrs: [172.20.0.0/16, \"fd00:1::/32\", 10.1.2.3]}}",
 	"policies: {a: {strip_ech: false, block_secret_bearing_urls: false, "
 	"block_encrypted_dns: false, allow_private_network: false, allow_loopback: false}}",
+	"policies: {a: {custom: \"unix:/run/agent/guard.sock\"}, b: {custom: none}, c: {custom: "
+	"unix:/x, custom_stages: [request, connect], custom_timeout: 0.25}, d: {custom: "
+	"'unix:/a \"\\ b', custom_timeout: 10}}",
 	"resolver: {strip_ech: false}\npolicies: {a: {strip_ech: true}, b: {}}",
 	"resolver: {listen: [\"10.0.0.1@5353\", \"fd00::1\"], clients: [10.0.0.0/8, \"fd00::/8\"], "
 	"upstream: [9.9.9.9, \"2620:fe::fe@53\"], forward: {internal: [10.0.0.53], "
@@ -438,8 +484,8 @@ static void listen_can_be_replaced(void **state)
 static void clients_can_be_replaced(void **state)
 {
 	(void)state;
-	struct config *config =
-		good("policies: {p: {}}\nclients: [{name: a, uid: 7, policy: p}, {name: b, uid: 8}]");
+	struct config *config = good(
+		"policies: {p: {}}\nclients: [{name: a, uid: 7, policy: p}, {name: b, uid: 8}]");
 	struct ruleset ruleset;
 	char problem[256];
 
