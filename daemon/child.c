@@ -60,7 +60,7 @@ void child_end(struct child *child, uint64_t now)
 }
 
 /* Ends a child that broke the protocol: it may be in an attacker's hands, so it gets no time. */
-static void end_at_once(struct child *child, const char *why)
+void child_break(struct child *child, const char *why)
 {
 	snprintf(child->problem, sizeof(child->problem), "%s", why);
 	child_end(child, loop_now());
@@ -102,7 +102,7 @@ static void take_failed(struct child *child, const struct message *message)
 		snprintf(child->problem, sizeof(child->problem), "%s", text);
 		child_end(child, loop_now());
 	} else {
-		end_at_once(child, "sent FAILED unasked");
+		child_break(child, "sent FAILED unasked");
 	}
 }
 
@@ -148,6 +148,9 @@ static bool take_message(struct child *child, const struct message *message)
 			return false;
 		take_notice(child, message);
 		return true;
+	case MESSAGE_HOOK_WANTED:
+		child->events->hook(child, &body->hook);
+		return true;
 	default:
 		return false; /* a type that only the parent sends */
 	}
@@ -173,7 +176,7 @@ static void messages_ready(struct loop_source *source, uint32_t events)
 			for (uint32_t d = 0; d < message.fd_count; d++)
 				close(message.fds[d]);
 		if (result < 0 || message.fd_count > 0 || !take_message(child, &message)) {
-			end_at_once(child, "sent a message that is not right");
+			child_break(child, "sent a message that is not right");
 			return;
 		}
 	}
@@ -256,6 +259,8 @@ int child_start(struct child *child, const struct message_start *start, const in
 	}
 	child->problem[0] = '\0';
 	child->starts++;
+	child->hooks_left = CHILD_HOOKS_BURST;
+	child->hooks_filled = now;
 	child->generation = start->generation;
 	child->state = CHILD_STARTING;
 	child->deadline = now + CHILD_ANSWER_MS;
@@ -269,7 +274,7 @@ int child_reload(struct child *child, const struct image *image, uint64_t now)
 	int error = message_send(child->process.fd, MESSAGE_RELOAD, &body, fds, 2, MSG_DONTWAIT);
 
 	if (error != 0) {
-		end_at_once(child, "does not take messages");
+		child_break(child, "does not take messages");
 		return error;
 	}
 	child->reloading = image->generation;
@@ -295,9 +300,9 @@ static void feel_pulse(struct child *child, uint64_t now)
 {
 	child->pulse = now + CHILD_PULSE_MS;
 	if (child->owes_status && ++child->silent >= CHILD_SILENT_MAX)
-		end_at_once(child, "did not answer");
+		child_break(child, "did not answer");
 	else if (!child->owes_status && child_ask_status(child) != 0)
-		end_at_once(child, "does not take messages");
+		child_break(child, "does not take messages");
 }
 
 void child_tick(struct child *child, uint64_t now)
@@ -310,10 +315,10 @@ void child_tick(struct child *child, uint64_t now)
 	}
 	switch (child->state) {
 	case CHILD_STARTING:
-		end_at_once(child, "was not ready in time");
+		child_break(child, "was not ready in time");
 		break;
 	case CHILD_READY:
-		end_at_once(child, "did not answer a reload in time");
+		child_break(child, "did not answer a reload in time");
 		break;
 	case CHILD_ENDING:
 		kill(child->process.pid, SIGKILL);

@@ -19,6 +19,7 @@
 #include "daemon/loop.h"
 #include "daemon/spawn.h"
 #include "message.h"
+#include "policy.h"
 
 /* From START to READY, from RELOAD to RELOADED: the resolver reads anchors and builds a context. */
 #define CHILD_ANSWER_MS 10000u
@@ -38,6 +39,9 @@
 #define CHILD_BACKOFF_MIN_MS 50u
 #define CHILD_BACKOFF_MAX_MS 5000u
 #define CHILD_STEADY_MS      10000u
+/* Wishes for a connection to a hook: a child repeats one for each socket four times a second. */
+#define CHILD_HOOKS_BURST      (4 * POLICY_HOOKS_MAX)
+#define CHILD_HOOKS_PER_SECOND (8 * POLICY_HOOKS_MAX)
 
 enum child_kind { CHILD_RESOLVER, CHILD_GATE, CHILD_COUNT };
 
@@ -60,6 +64,7 @@ struct child_events {
 	void (*status)(struct child *child);
 	void (*audit)(struct child *child, const struct audit_record *record);
 	void (*notice)(struct child *child, const char *text); /* one printable line */
+	void (*hook)(struct child *child, const struct message_hook *wish);
 };
 
 struct child {
@@ -77,8 +82,10 @@ struct child {
 	uint64_t reloading;  /* generation of an unanswered RELOAD; 0: none */
 	uint64_t noticed;    /* when the last NOTICE was passed on; 0: none yet */
 	bool owes_status;
-	unsigned silent;              /* pulses that found it owing a status */
-	uint64_t pulse;               /* CHILD_READY: the next one */
+	unsigned silent;     /* pulses that found it owing a status */
+	uint64_t pulse;      /* CHILD_READY: the next one */
+	uint32_t hooks_left; /* wishes for hooks that it may still make */
+	uint64_t hooks_filled;
 	struct message_status status; /* the last answer */
 	char problem[512];            /* the last one; "" for none */
 };
@@ -100,6 +107,9 @@ int child_start(struct child *child, const struct message_start *start, const in
 /* In CHILD_READY: sends RELOAD, or asks for a STATUS. A child that cannot take it is ended. */
 int child_reload(struct child *child, const struct image *image, uint64_t now);
 int child_ask_status(struct child *child);
+
+/* Ends at once a child that does what its program does not; WHY is for the log. */
+void child_break(struct child *child, const char *why);
 
 /* Closes its socket, which asks it to exit. */
 void child_end(struct child *child, uint64_t now);

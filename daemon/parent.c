@@ -20,6 +20,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "daemon/hook.h"
 #include "daemon/identity.h"
 #include "daemon/notify.h"
 #include "daemon/report.h"
@@ -166,6 +167,20 @@ static void child_notice(struct child *child, const char *text)
 	report("%s: %s", child_kind_text(child->kind), text);
 }
 
+/* A child may have taken the policy that is on its way, or not yet. */
+static void child_hook(struct child *child, const struct message_hook *wish)
+{
+	const struct parent *parent = child->owner;
+	const struct policy_image *image = NULL;
+
+	if (wish->generation == parent->image.generation)
+		image = parent->image.opened;
+	else if (parent->reload.state != RELOAD_IDLE &&
+		 wish->generation == parent->reload.image.generation)
+		image = parent->reload.image.opened;
+	hook_grant(child, wish, image, loop_now());
+}
+
 static const struct child_events child_events = {
 	.ready = child_ready,
 	.died = child_died,
@@ -173,6 +188,7 @@ static const struct child_events child_events = {
 	.status = child_status,
 	.audit = child_audit,
 	.notice = child_notice,
+	.hook = child_hook,
 };
 
 static void signals_ready(struct loop_source *source, uint32_t events)

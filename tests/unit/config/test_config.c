@@ -217,8 +217,6 @@ static void findings_have_exact_places(void **state)
 		{"policies:\n  default:\n    allow_host: []\n",
 		 "f:3:5: error: unknown key 'allow_host' in policy 'default'; did you mean "
 		 "'allow_hosts'?\n"},
-		{"policies: {default: {custom: \"unix:/run/x\"}}",
-		 "f:1:22: error: unknown key 'custom' in policy 'default'\n"},
 		{"policies: {default: {default: perhaps}}",
 		 "f:1:31: error: default must be allow or deny, not 'perhaps'\n"},
 		{"policies: {default: {mode: loud}}",

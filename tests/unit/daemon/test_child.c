@@ -20,16 +20,19 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "config/config.h"
 #include "daemon/child.h"
+#include "daemon/hook.h"
 
 static struct loop loop;
 static struct child child;
 static struct {
-	unsigned ready, died, reloaded, refused, status, audit, notice;
+	unsigned ready, died, reloaded, refused, status, audit, notice, hooks;
+	const struct policy_image *image;
 	char problem[512];
 } seen;
 
@@ -75,6 +78,12 @@ static void on_notice(struct child *c, const char *text)
 	seen.notice++;
 }
 
+static void on_hook(struct child *c, const struct message_hook *wish)
+{
+	seen.hooks++;
+	hook_grant(c, wish, seen.image, loop_now());
+}
+
 static const struct child_events events = {
 	.ready = on_ready,
 	.died = on_died,
@@ -82,6 +91,7 @@ static const struct child_events events = {
 	.status = on_status,
 	.audit = on_audit,
 	.notice = on_notice,
+	.hook = on_hook,
 };
 
 static struct image make_image(const char *text, uint64_t generation)
@@ -278,11 +288,116 @@ static void test_junk(void **state)
 	assert_int_equal(child.state, CHILD_DOWN);
 }
 
+/* A connected pair of message sockets in the place of a child's process. */
+static int pose_as_child(void)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+	child.state = CHILD_DOWN;
+	child.process.fd = pair[0];
+	child.hooks_left = CHILD_HOOKS_BURST;
+	child.hooks_filled = loop_now();
+	return pair[1];
+}
+
+static void assert_hook(int fd, bool connected, const char *problem)
+{
+	static struct message message;
+
+	assert_int_equal(message_receive(fd, &message, MSG_DONTWAIT), 1);
+	assert_int_equal(message.type, MESSAGE_HOOK);
+	assert_int_equal(message.body.hook.policy, 0);
+	assert_int_equal(message.body.hook.generation, 9);
+	assert_int_equal(message.fd_count, connected ? 1 : 0);
+	assert_string_equal(message.body.hook.problem, problem);
+	if (!connected)
+		return;
+	assert_true((fcntl(message.fds[0], F_GETFL) & O_NONBLOCK) != 0);
+	close(message.fds[0]);
+}
+
+static void test_hook(void **state)
+{
+	char folder[] = "/tmp/pinfold-hook-XXXXXX", text[128], problem[160];
+	struct message_hook wish = {.generation = 9};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = pose_as_child();
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", folder);
+	snprintf(text, sizeof(text), "policies: {default: {custom: \"unix:%s\"}, b: {}}",
+		 address.sun_path);
+	struct image image = make_image(text, 9);
+
+	snprintf(problem, sizeof(problem), "%s: No such file or directory", address.sun_path);
+	hook_grant(&child, &wish, image.opened, loop_now());
+	assert_hook(fd, false, problem);
+	hook_grant(&child, &wish, NULL, loop_now());
+	assert_hook(fd, false, "there is no such hook");
+
+	int hook = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(hook, (struct sockaddr *)&address, sizeof(address)), 0);
+	snprintf(problem, sizeof(problem), "%s: Connection refused", address.sun_path);
+	hook_grant(&child, &wish, image.opened, loop_now());
+	assert_hook(fd, false, problem);
+	assert_int_equal(listen(hook, 0), 0);
+	hook_grant(&child, &wish, image.opened, loop_now());
+	assert_hook(fd, true, "");
+	/* nobody accepts: the parent does not wait */
+	hook_grant(&child, &wish, image.opened, loop_now());
+	snprintf(problem, sizeof(problem), "%s: Resource temporarily unavailable",
+		 address.sun_path);
+	assert_hook(fd, false, problem);
+
+	/* a policy without a hook, and one that is not there */
+	for (wish.policy = 1; wish.policy < 4; wish.policy++) {
+		static struct message message;
+		hook_grant(&child, &wish, image.opened, loop_now());
+		assert_int_equal(message_receive(fd, &message, MSG_DONTWAIT), 1);
+		assert_int_equal(message.fd_count, 0);
+		assert_string_equal(message.body.hook.problem, "there is no such hook");
+	}
+	unlink(address.sun_path);
+	rmdir(folder);
+	image_release(&image);
+	close(hook);
+	close(child.process.fd);
+	close(fd);
+}
+
+static void test_hooks_without_end(void **state)
+{
+	uint64_t wish_at = loop_now();
+	struct message_hook wish = {.generation = 1};
+	static struct message message;
+
+	(void)state;
+	start_ready();
+	/* it asks as often as it may, and once more */
+	int taken = child.process.fd;
+	int fd = pose_as_child();
+	for (unsigned i = 0; i < CHILD_HOOKS_BURST; i++) {
+		hook_grant(&child, &wish, NULL, wish_at);
+		assert_int_equal(message_receive(fd, &message, MSG_DONTWAIT), 1);
+	}
+	close(child.process.fd);
+	close(fd);
+	child.process.fd = taken;
+	child.state = CHILD_READY;
+	child.hooks_filled = wish_at;
+	hook_grant(&child, &wish, NULL, wish_at);
+	until(&seen.died, 1);
+	assert_string_equal(child.problem, "asks for hooks without end");
+}
+
 /* Messages that have their shape and do not belong where they come. */
 static void test_out_of_place(void **state)
 {
-	static const enum message_type types[] = {MESSAGE_READY, MESSAGE_RELOADED, MESSAGE_STATUS,
-						  MESSAGE_FAILED, MESSAGE_DROP_CLIENT};
+	static const enum message_type types[] = {MESSAGE_READY,       MESSAGE_RELOADED,
+						  MESSAGE_STATUS,      MESSAGE_FAILED,
+						  MESSAGE_DROP_CLIENT, MESSAGE_HOOK};
 	union message_body body;
 
 	(void)state;
@@ -381,7 +496,7 @@ int main(void)
 		CASE(test_reload_hangs), CASE(test_start_refused),  CASE(test_start_hangs),
 		CASE(test_silent),       CASE(test_junk),           CASE(test_out_of_place),
 		CASE(test_backoff),      CASE(test_no_program),     CASE(test_find),
-		CASE(test_seals),
+		CASE(test_seals),        CASE(test_hook),           CASE(test_hooks_without_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
