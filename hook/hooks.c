@@ -4,7 +4,15 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+int hooks_wish_parent(policy_index policy, uint64_t generation)
+{
+	union message_body body = {.hook = {.policy = policy, .generation = generation}};
+
+	return message_send(MESSAGE_FD, MESSAGE_HOOK_WANTED, &body, NULL, 0, MSG_DONTWAIT);
+}
 
 int hooks_init(struct hooks *hooks, hooks_wish *wish, asker_done *done)
 {

@@ -21,6 +21,9 @@
  * errno. */
 typedef int hooks_wish(policy_index policy, uint64_t generation);
 
+/* The one of a child: MESSAGE_HOOK_WANTED, never blocking. */
+int hooks_wish_parent(policy_index policy, uint64_t generation);
+
 /* Private; here in full so that a program can have it without an allocation. */
 struct hooks {
 	int epoll;

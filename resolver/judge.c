@@ -229,7 +229,7 @@ static int walk(struct judge_answer *answer, const struct message_bytes *message
 int judge_read(const uint8_t *wire, size_t size, uint16_t type, struct judge_answer *out)
 {
 	const struct message_bytes message = {.bytes = wire, .size = size};
-	struct judge_answer answer = {.packet = NULL};
+	struct judge_answer answer = {.packet = NULL, .wire = wire, .wire_size = size};
 	bool host = type == QUERY_TYPE_A || type == QUERY_TYPE_AAAA || type == QUERY_TYPE_SVCB ||
 		    type == QUERY_TYPE_HTTPS;
 	int error = walk(&answer, &message, host);

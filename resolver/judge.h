@@ -24,6 +24,8 @@ struct judge_pin {
 struct judge_answer {
 	ldns_pkt *packet; /* NULL when it could not be parsed: malformed is set then */
 	uint8_t rcode;
+	const uint8_t *wire; /* as it was read, borrowed */
+	size_t wire_size;
 	bool malformed; /* a record that policy depends on breaks its grammar */
 	bool has_ech;
 	struct address *addresses, *hints;

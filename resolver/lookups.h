@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "hook/protocol.h"
 #include "policy.h"
 #include "resolver/origin.h"
 #include "resolver/path.h"
@@ -36,6 +37,11 @@ struct query {
 	uint64_t generation; /* of the policy that `match` and the question's verdict are from */
 	uint32_t load;       /* lookups.c: index of the client's counter */
 	bool answered;       /* serve.c: while a lookup is being finished */
+	/* The hook has had its word at stage `hooked_at`, under the policy of `generation`. */
+	bool hooked;
+	enum stage hooked_at;
+	struct verdict hooked_verdict;
+	char hooked_words[HOOK_REASON_MAX + 1]; /* for the log; "" for none */
 };
 
 struct lookups;

@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "hook/protocol.h"
 #include "message.h"
 #include "pins.h"
 #include "resolver/sandbox.h"
@@ -113,6 +115,10 @@ static void on_control(evutil_socket_t fd, short events, void *context)
 	case MESSAGE_DROP_CLIENT:
 		serve_drop_client(resolver->serve, &message.body.drop_client.key);
 		break;
+	case MESSAGE_HOOK:
+		serve_hook(resolver->serve, &message.body.hook,
+			   message.fd_count > 0 ? message.fds[0] : -1);
+		return;
 	case MESSAGE_START:
 	case MESSAGE_READY:
 	case MESSAGE_FAILED:
@@ -120,7 +126,6 @@ static void on_control(evutil_socket_t fd, short events, void *context)
 	case MESSAGE_AUDIT:
 	case MESSAGE_NOTICE:
 	case MESSAGE_HOOK_WANTED:
-	case MESSAGE_HOOK:
 	case MESSAGE_TYPE_COUNT:
 	default:
 		stop(resolver, EXIT_FAILURE);
@@ -193,6 +198,12 @@ static int start(struct resolver *resolver)
 		fprintf(stderr, "pinfold-resolver: to be started by pinfold\n");
 		return 2;
 	}
+	uint8_t seed[16];
+	if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
+		tell_failed("no random bytes");
+		return 2;
+	}
+	hook_protocol_seed(seed);
 	resolver->base = event_base_new();
 	if (resolver->base == NULL) {
 		tell_failed("cannot make an event loop");

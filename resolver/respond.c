@@ -76,13 +76,31 @@ static void add_addresses(struct audit_record *record, const struct address *add
 		record->addresses[record->address_count++] = addresses[i];
 }
 
-static void audit(struct respond *respond, const struct query *query, enum stage stage,
-		  const struct verdict *verdict, const struct answer *answer)
+/* A registered name, or the address in TEXT (ADDRESS_TEXT_SIZE). */
+static const char *client_of(const struct query *query, char *text)
 {
+	const char *name = query->match.name;
+
+	return name != NULL && name[0] != '\0' ? name : address_format(&query->origin.source, text);
+}
+
+/* What a verdict is about. */
+struct matter {
+	enum stage stage;
+	const struct answer *answer;      /* STAGE_ANSWER */
+	const struct judge_answer *whole; /* of the recursion, else NULL */
+	bool secure;
+	const char *words; /* of or about the hook, for the log; "" for none */
+};
+
+static void audit(struct respond *respond, const struct query *query, const struct matter *matter,
+		  const struct verdict *verdict)
+{
+	const struct answer *answer = matter->answer;
 	char text[ADDRESS_TEXT_SIZE];
 	struct audit_record record = {
 		.time_ms = clock_ms(CLOCK_REALTIME),
-		.stage = stage,
+		.stage = matter->stage,
 		.outcome = verdict->outcome,
 		.reason = verdict->reason,
 		.rule = verdict->rule,
@@ -91,15 +109,14 @@ static void audit(struct respond *respond, const struct query *query, enum stage
 		.enforced = verdict->enforced,
 		.name_present = query->message.name_error == NAME_OK,
 	};
-	const char *client = query->match.name;
 
-	if (client == NULL || client[0] == '\0')
-		client = address_format(&query->origin.source, text);
-	snprintf(record.client, sizeof(record.client), "%s", client);
+	snprintf(record.client, sizeof(record.client), "%s", client_of(query, text));
 	if (record.name_present)
 		record.name = query->message.name;
 	else
 		describe_name(query, &record);
+	if (matter->words[0] != '\0')
+		snprintf(record.detail, sizeof(record.detail), "%s", matter->words);
 	if (answer != NULL) {
 		add_addresses(&record, answer->addresses, answer->address_count);
 		add_addresses(&record, answer->hints, answer->hint_count);
@@ -111,20 +128,76 @@ static void audit(struct respond *respond, const struct query *query, enum stage
 }
 
 /* Reports a verdict; true when the query goes on. */
-static bool settle(struct respond *respond, const struct query *query, enum stage stage,
-		   const struct verdict *verdict, const struct answer *answer)
+static bool settle(struct respond *respond, const struct query *query, const struct matter *matter,
+		   const struct verdict *verdict)
 {
 	if (verdict->outcome == OUTCOME_ALLOW) {
-		if (stage == STAGE_ANSWER && respond->policy->settings.log_allowed)
-			audit(respond, query, stage, verdict, answer);
+		if (matter->stage == STAGE_ANSWER && respond->policy->settings.log_allowed)
+			audit(respond, query, matter, verdict);
 		return true;
 	}
 	respond->status.by_reason[verdict->reason]++;
-	audit(respond, query, stage, verdict, answer);
+	audit(respond, query, matter, verdict);
 	if (!verdict_refuses(verdict))
 		return true;
 	refuse(respond, query, verdict->reason);
 	return false;
+}
+
+/* NULL when QUERY waits for the hook now, else why it cannot. */
+static const char *ask_hook(struct respond *respond, const struct query *query,
+			    const struct matter *matter, const struct verdict *verdict)
+{
+	const struct answer *answer = matter->answer;
+	const struct name *name = answer != NULL ? answer->name : &query->message.name;
+	char text[ADDRESS_TEXT_SIZE];
+	struct hook_question question = {
+		.stage = matter->stage,
+		.client = client_of(query, text),
+		.name = name->length == 0 ? "." : name->text,
+		.qtype = query->message.type,
+		.scheme = "",
+		.verdict = verdict,
+	};
+	struct waiting_matter waits = {
+		.stage = matter->stage, .verdict = *verdict, .secure = matter->secure};
+
+	if (answer != NULL) {
+		question.addresses = answer->addresses;
+		question.address_count = answer->address_count;
+		question.hints = answer->hints;
+		question.hint_count = answer->hint_count;
+	}
+	if (matter->whole != NULL) {
+		waits.wire = matter->whole->wire;
+		waits.size = matter->whole->wire_size;
+	}
+	return waiting_ask(respond->waiting, respond->policy->image, query, &waits, &question,
+			   clock_ms(CLOCK_BOOTTIME));
+}
+
+/* Puts VERDICT to the hook where it is to be asked; true when the query goes on at once. */
+static bool conclude(struct respond *respond, const struct query *query, struct matter *matter,
+		     struct verdict *verdict)
+{
+	if (verdict->asks_hook) {
+		matter->words = ask_hook(respond, query, matter, verdict);
+		if (matter->words == NULL)
+			return false;
+		*verdict = policy_hooked(respond->policy->image, query->match.policy, verdict,
+					 HOOK_ERROR);
+	}
+	return settle(respond, query, matter, verdict);
+}
+
+/* The hook has had its word on this stage of QUERY: *VERDICT and what it said. */
+static bool was_hooked(const struct query *query, struct matter *matter, struct verdict *verdict)
+{
+	if (!query->hooked || query->hooked_at != matter->stage)
+		return false;
+	*verdict = query->hooked_verdict;
+	matter->words = query->hooked_words;
+	return true;
 }
 
 static struct subject subject_of(const struct query *query)
@@ -138,21 +211,33 @@ bool respond_permits(struct respond *respond, const struct query *query)
 	const struct question question = {.name = &query->message.name,
 					  .name_error = query->message.name_error,
 					  .type = query->message.type};
+	struct matter matter = {.stage = STAGE_RESOLVE, .words = ""};
+	struct verdict verdict;
 
 	if (!query->match.governed)
 		return true;
-	struct verdict verdict = policy_resolve(respond->policy->image, &subject, &question);
-	return settle(respond, query, STAGE_RESOLVE, &verdict, NULL);
+	if (!was_hooked(query, &matter, &verdict))
+		verdict = policy_resolve(respond->policy->image, &subject, &question);
+	return conclude(respond, query, &matter, &verdict);
 }
 
-static bool judge(struct respond *respond, const struct query *query, const struct answer *answer)
+/* WHOLE: the answer of the recursion that ANSWER is of, or NULL. */
+static bool judge(struct respond *respond, const struct query *query, const struct answer *answer,
+		  const struct judge_answer *whole, bool secure)
 {
 	const struct subject subject = subject_of(query);
+	struct matter matter = {.stage = STAGE_ANSWER,
+				.answer = answer,
+				.whole = whole,
+				.secure = secure,
+				.words = ""};
+	struct verdict verdict;
 
 	if (!query->match.governed)
 		return true;
-	struct verdict verdict = policy_answer(respond->policy->image, &subject, answer);
-	return settle(respond, query, STAGE_ANSWER, &verdict, answer);
+	if (!was_hooked(query, &matter, &verdict))
+		verdict = policy_answer(respond->policy->image, &subject, answer);
+	return conclude(respond, query, &matter, &verdict);
 }
 
 /*
@@ -196,7 +281,8 @@ void respond_local(struct respond *respond, const struct query *query,
 
 	for (size_t i = 0; i < local->count; i++)
 		pins[i] = (struct judge_pin){.address = local->addresses[i], .ttl = LOCAL_TTL};
-	if (!judge(respond, query, &answer) || !pin(respond, query, pins, local->count))
+	if (!judge(respond, query, &answer, NULL, false) ||
+	    !pin(respond, query, pins, local->count))
 		return;
 	reply_begin(&reply, &query->message, respond->reply, RCODE_NOERROR);
 	for (size_t i = 0; i < local->count; i++)
@@ -270,7 +356,7 @@ void respond_answer(struct respond *respond, const struct query *query,
 				      .target_count = answer->target_count,
 				      .malformed = answer->malformed};
 
-	if (!judge(respond, query, &judged))
+	if (!judge(respond, query, &judged, answer, secure))
 		return;
 	if (answer->packet == NULL ||
 	    (answer->rcode != RCODE_NOERROR && answer->rcode != RCODE_NXDOMAIN &&

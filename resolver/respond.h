@@ -15,12 +15,14 @@
 #include "resolver/lookups.h"
 #include "resolver/reply.h"
 #include "resolver/serve.h"
+#include "resolver/waiting.h"
 
 /* What a response needs of the service; `policy` changes at a reload. */
 struct respond {
 	const struct serve_policy *policy;
 	struct pins_writer *pins;
 	struct audit *audit;
+	struct waiting *waiting;
 	struct message_status status;
 	uint8_t reply[REPLY_SIZE_MAX];
 };
@@ -37,12 +39,13 @@ void respond_error(struct respond *respond, const struct query *query, enum repl
 void respond_empty(struct respond *respond, const struct query *query, enum local_kind kind);
 
 /*
- * Judges the question. True: go on. False: it was refused, with reply and audit record; or the
- * verdict is a denial that is only reported, then the record is sent and it is true.
+ * Judges the question. True: go on; a denial that is only reported has its record then. False: it
+ * was refused, with reply and audit record, or it waits for the hook, and a copy of it will come
+ * back with the hook's word (struct query).
  */
 bool respond_permits(struct respond *respond, const struct query *query);
 
-/* The answer of localhost and static names. */
+/* The answer of localhost and static names; it too may wait for the hook. */
 void respond_local(struct respond *respond, const struct query *query,
 		   const struct local_answer *local);
 
@@ -50,6 +53,6 @@ void respond_local(struct respond *respond, const struct query *query,
 void respond_failed(struct respond *respond, const struct query *query,
 		    const struct recursion_result *result);
 
-/* The answer of the recursion. SECURE: validated. */
+/* The answer of the recursion. SECURE: validated. It too may wait for the hook. */
 void respond_answer(struct respond *respond, const struct query *query,
 		    const struct judge_answer *answer, bool secure);

@@ -80,6 +80,7 @@ void serve_policy_free(struct serve_policy *policy)
 /* Finds out whose query it is, under the present policy. */
 static void identify(struct serve *serve, struct query *query)
 {
+	query->hooked = false; /* the hook's word was on another policy */
 	policy_client(serve->policy->image, &query->origin, &query->match);
 	query->generation = serve->generation;
 }
@@ -249,6 +250,52 @@ static void on_lookup_done(void *context, struct query *queries,
 			respond_failed(&serve->respond, query, result);
 }
 
+/* Answers with what `hosts` and nature say of the name; false: nothing any more. */
+static bool answer_locally(struct serve *serve, struct query *query)
+{
+	struct local_answer local = {.kind = LOCAL_NONE};
+
+	local_addresses(&query->message.name, query->message.type, serve->policy->image, &local);
+	if (local.kind != LOCAL_NONE)
+		respond_local(&serve->respond, query, &local);
+	return local.kind != LOCAL_NONE;
+}
+
+/* QUERY has waited for the hook: it goes on where it was, or from the start under another policy. */
+static void on_hook_answered(void *context, struct query *query,
+			     const struct waiting_matter *matter, const struct hook_reply *reply)
+{
+	struct serve *serve = context;
+	struct judge_answer answer;
+
+	if (query->generation != serve->policy->settings.generation) {
+		identify(serve, query);
+		answer_query(serve, query);
+		return;
+	}
+	query->hooked = true;
+	query->hooked_at = matter->stage;
+	query->hooked_verdict = policy_hooked(serve->policy->image, query->match.policy,
+					      &matter->verdict, reply->answer);
+	snprintf(query->hooked_words, sizeof(query->hooked_words), "%s",
+		 reply->problem != NULL ? reply->problem : reply->reason);
+	if (matter->stage == STAGE_RESOLVE) {
+		answer_query(serve, query);
+	} else if (matter->wire == NULL) {
+		answer_locally(serve, query);
+	} else if (judge_read(matter->wire, matter->size, query->message.type, &answer) == 0) {
+		answer_all(serve, query, &answer, matter->secure);
+		judge_deinit(&answer);
+	} else {
+		respond_error(&serve->respond, query, RCODE_SERVFAIL, EDE_OTHER, "out of memory");
+	}
+}
+
+void serve_hook(struct serve *serve, const struct message_hook *message, int fd)
+{
+	waiting_arrived(serve->respond.waiting, message, fd, clock_ms(CLOCK_BOOTTIME));
+}
+
 static void on_tick(evutil_socket_t fd, short events, void *context)
 {
 	struct serve *serve = context;
@@ -280,6 +327,8 @@ static int build_parts(struct serve *serve, int audit_fd)
 	if (serve->respond.audit == NULL || serve->lookups == NULL)
 		return -ENOMEM;
 	int error = origin_new(serve->base, &serve->origin);
+	if (error == 0)
+		error = waiting_new(serve->base, on_hook_answered, serve, &serve->respond.waiting);
 	return error != 0 ? error : start_tick(serve);
 }
 
@@ -331,6 +380,7 @@ int serve_new(struct event_base *base, int audit_fd, struct pins_writer *pins,
 	guard_set(serve->upstream);
 	serve->respond.pins = pins;
 	use_policy(serve, policy);
+	waiting_use(serve->respond.waiting, policy->image, clock_ms(CLOCK_BOOTTIME));
 	*out = serve;
 	return 0;
 }
@@ -339,6 +389,8 @@ void serve_free(struct serve *serve)
 {
 	if (serve->tick != NULL)
 		event_free(serve->tick);
+	if (serve->respond.waiting != NULL)
+		waiting_free(serve->respond.waiting);
 	if (serve->recursion != NULL) {
 		lookups_abandon(serve->lookups, serve->recursion);
 		recursion_free(serve->recursion);
@@ -387,6 +439,8 @@ int serve_reload(struct serve *serve, struct serve_policy *policy, char *problem
 		upstream_free(old_upstream);
 	}
 	use_policy(serve, policy);
+	/* Queries that waited for a hook that is gone begin anew. */
+	waiting_use(serve->respond.waiting, policy->image, clock_ms(CLOCK_BOOTTIME));
 	serve_policy_free(old);
 	return 0;
 }

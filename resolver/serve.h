@@ -47,5 +47,8 @@ int serve_reload(struct serve *serve, struct serve_policy *policy, char *problem
 /* A query has arrived; SERVE is a struct serve. For udp.h and tcp.h. */
 void serve_query(void *serve, const struct path *path, const uint8_t *bytes, size_t size);
 
+/* MESSAGE_HOOK; FD is taken over, -1 for none. */
+void serve_hook(struct serve *serve, const struct message_hook *message, int fd);
+
 void serve_status(const struct serve *serve, struct message_status *out);
 size_t serve_drop_client(struct serve *serve, const struct client_key *key);
