@@ -22,6 +22,7 @@ int hooks_init(struct hooks *hooks, hooks_wish *wish, asker_done *done)
 		return -errno;
 	hooks->epoll = epoll;
 	hooks->serial = 0;
+	hooks->used = 0;
 	hooks->wish = wish;
 	for (size_t i = 0; i < HOOKS_MAX; i++) {
 		hooks->slots[i].path[0] = '\0';
@@ -33,7 +34,7 @@ int hooks_init(struct hooks *hooks, hooks_wish *wish, asker_done *done)
 
 void hooks_deinit(struct hooks *hooks)
 {
-	for (size_t i = 0; i < HOOKS_MAX; i++)
+	for (size_t i = 0; i < hooks->used; i++)
 		if (hooks->slots[i].path[0] != '\0')
 			asker_close(&hooks->slots[i].asker, 0);
 	close(hooks->epoll);
@@ -73,13 +74,15 @@ static struct hooks_slot *slot_of(struct hooks *hooks, const char *path)
 {
 	struct hooks_slot *unused = NULL;
 
-	for (size_t i = 0; i < HOOKS_MAX; i++) {
+	for (size_t i = 0; i < hooks->used; i++) {
 		struct hooks_slot *slot = &hooks->slots[i];
 		if (strcmp(slot->path, path) == 0)
 			return slot;
 		if (slot->path[0] == '\0' && unused == NULL)
 			unused = slot;
 	}
+	if (unused == NULL && hooks->used < HOOKS_MAX)
+		unused = &hooks->slots[hooks->used++];
 	if (unused != NULL)
 		strcpy(unused->path, path);
 	return unused;
@@ -111,7 +114,7 @@ void hooks_use(struct hooks *hooks, const struct policy_image *image, uint64_t n
 {
 	struct policy_hook hook;
 
-	for (size_t i = 0; i < HOOKS_MAX; i++) {
+	for (size_t i = 0; i < hooks->used; i++) {
 		struct hooks_slot *slot = &hooks->slots[i];
 		if (slot->path[0] == '\0' || names(image, slot->path))
 			continue;
@@ -159,7 +162,7 @@ int hooks_ask(struct hooks *hooks, const struct policy_image *image, policy_inde
 
 void hooks_arrived(struct hooks *hooks, const struct message_hook *message, int fd, uint64_t now)
 {
-	for (size_t i = 0; i < HOOKS_MAX; i++) {
+	for (size_t i = 0; i < hooks->used; i++) {
 		struct hooks_slot *slot = &hooks->slots[i];
 		if (slot->path[0] == '\0' || slot->asker.state != ASKER_CONNECTING ||
 		    slot->policy != message->policy || slot->generation != message->generation)
@@ -192,7 +195,7 @@ void hooks_run(struct hooks *hooks, uint64_t now)
 		struct hooks_slot *slot = events[i].data.ptr;
 		asker_ready(&slot->asker, now);
 	}
-	for (size_t i = 0; i < HOOKS_MAX; i++) {
+	for (size_t i = 0; i < hooks->used; i++) {
 		struct hooks_slot *slot = &hooks->slots[i];
 		if (slot->path[0] == '\0')
 			continue;
@@ -205,7 +208,7 @@ int hooks_wait(const struct hooks *hooks, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (size_t i = 0; i < HOOKS_MAX; i++) {
+	for (size_t i = 0; i < hooks->used; i++) {
 		uint64_t deadline = hooks->slots[i].path[0] == '\0'
 					    ? UINT64_MAX
 					    : asker_deadline(&hooks->slots[i].asker);

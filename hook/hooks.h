@@ -28,6 +28,7 @@ int hooks_wish_parent(policy_index policy, uint64_t generation);
 struct hooks {
 	int epoll;
 	uint64_t serial;
+	size_t used; /* slots from here on never had a path */
 	hooks_wish *wish;
 	struct hooks_slot {
 		char path[POLICY_HOOK_PATH_MAX]; /* "" for none */

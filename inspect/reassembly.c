@@ -293,6 +293,14 @@ void reassembly_add(struct reassembly *r, const struct packet *packet, struct se
 		settle_fin(r, fin, out);
 }
 
+const uint8_t *reassembly_given(const struct reassembly *r, uint32_t sequence, size_t *length,
+				bool *finished)
+{
+	*length = before(sequence, r->next) ? r->next - sequence : 0;
+	*finished = r->fin_taken;
+	return *length == 0 ? NULL : r->buffer + (sequence - r->base);
+}
+
 void reassembly_release(struct reassembly *r)
 {
 	r->released = r->next;

@@ -94,6 +94,13 @@ void reassembly_init(struct reassembly *reassembly, uint32_t sequence);
 void reassembly_add(struct reassembly *reassembly, const struct packet *packet,
 		    struct segment *out);
 
+/*
+ * What was given out from SEQUENCE on, for a caller that has put the rest of a segment off; SEQUENCE
+ * is not before what is released. *FINISHED as in struct segment. Good until the next call.
+ */
+const uint8_t *reassembly_given(const struct reassembly *reassembly, uint32_t sequence,
+				size_t *length, bool *finished);
+
 /* Everything given out so far is judged and may pass. */
 void reassembly_release(struct reassembly *reassembly);
 

@@ -58,7 +58,7 @@ static_assert((BUCKETS & (BUCKETS - 1)) == 0, "a mask picks the bucket");
 static_assert((CLIENT_SLOTS & (CLIENT_SLOTS - 1)) == 0, "a mask picks the slot");
 static_assert(READING_PER_CLIENT <= UINT16_MAX, "counted in 16 bits");
 static_assert(sizeof(struct flow_key) == 44, "no padding: keys are hashed as bytes");
-static_assert(sizeof(struct flow) <= 176, "documented in limits.h");
+static_assert(sizeof(struct flow) <= 184, "documented in limits.h");
 
 void flow_init(const uint8_t seed[16])
 {
@@ -318,6 +318,7 @@ int flow_read(struct flow *flow, struct sink *sink)
 	reader->stream = stream_init(reader->storage, buffer.bytes, buffer.capacity);
 	reassembly_init(&reader->reassembly, flow->sequence);
 	reader->early = false;
+	reader->asking_early = reader->hooked_early = false;
 	reader->octets = 0;
 	reader->pinned = false;
 	flow->reader = reader;

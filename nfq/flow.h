@@ -38,6 +38,10 @@ enum flow_state {
 	FLOW_READING, /* a head has begun: its packets are held.
 			 -> QUIET or ALLOWED by an allowed request, -> REFUSED by a denied one, by
 			 HEAD_TIMEOUT_MS or a contradiction; never makes room for others */
+	FLOW_ASKING,  /* the hook is asked, about the destination (no reader yet) or a request: what
+			 comes is held, unless it is a SYN again.
+			 -> OPENED, READING, QUIET, ALLOWED or REFUSED by the answer, which always
+			 comes: the hook has its own deadline; never makes room for others */
 	FLOW_QUIET,   /* all octets seen so far are judged, more heads may follow.
 			 -> READING by the next head, -> ALLOWED, gone by RST, age or need of room */
 	FLOW_ALLOWED, /* decided: every packet is allowed; gone by age or need of room */
@@ -53,7 +57,10 @@ struct reader_slot {
 	struct buffer head;     /* lent to the stream */
 	struct buffer segments; /* lent to the reassembly */
 	uint64_t octets;        /* given to the stream */
-	bool early;  /* this unfinished head is judged as far as it goes, its packets pass */
+	bool early;        /* this unfinished head is judged as far as it goes, its packets pass */
+	bool asking_early; /* FLOW_ASKING: what the hook is asked about is such a head */
+	bool hooked_early; /* the hook was asked about this early head, and said `hooked` */
+	enum hook_answer hooked;
 	bool pinned; /* the last allowed request had a name, `name`, and it was pinned */
 	struct name name;
 };
@@ -70,6 +77,7 @@ struct flow {
 	bool root, uid_known;
 	bool passed;       /* its SYN was let through */
 	bool logged;       /* an allowed flow was reported */
+	bool lifted;       /* the hook let its destination through, whatever the rules say */
 	uint32_t sequence; /* TCP: of the SYN */
 	uint32_t uid;
 	policy_index policy;
@@ -77,6 +85,7 @@ struct flow {
 	uint64_t opened;     /* pins alive then are alive for the flow */
 	uint64_t when;       /* start of the head in FLOW_READING, else last packet */
 	uint64_t generation; /* of the policy that judged its destination */
+	uint64_t question;   /* FLOW_ASKING: the hook's answer to this one counts */
 	struct reader_slot *reader;
 };
 

@@ -13,12 +13,21 @@
 #include "pins.h"
 #include "policy.h"
 
+struct flow;
+struct hook_question;
+
 struct gate {
 	const struct policy_image *image;
 	const struct pins_table *pins;
 	struct sink *sink;
 	/* The name of an input interface, or NULL when it is gone. */
 	const char *(*interface_name)(uint32_t index, uint64_t now);
+	/*
+	 * Puts QUESTION to the hook of POLICY; 0 and *ID, and its answer goes to judge_hooked().
+	 * An error of asker_ask(): there will be none.
+	 */
+	int (*ask)(policy_index policy, const struct hook_question *question,
+		   const struct client_key *client, struct flow *flow, uint64_t now, uint64_t *id);
 	uint64_t generation; /* of `image` */
 	int64_t wall_offset; /* CLOCK_REALTIME minus CLOCK_BOOTTIME, ms */
 	bool log_allowed;

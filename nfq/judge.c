@@ -37,6 +37,10 @@
  * Notices are copies of what the kernel's static floor refused ahead of the queue. They make an
  * audit line and touch nothing else: no flow, no verdict.
  *
+ * Where the hook is to be asked about a destination, the first packet is held and its flow is ASKING;
+ * a SYN with octets is not held but dropped: its sender repeats it without. The record of a flow that
+ * is not TCP answers for the hook until it is forgotten.
+ *
  * A policy reload changes gate->generation. A flow judged under another one is asked again for its
  * connect verdict when its next packet comes, with what the flow used as a pin; later requests are
  * judged by the new policy anyway.
@@ -124,13 +128,100 @@ static void judge_unreadable(struct gate *gate, const struct arrival *arrival,
 	end_arrival(gate, arrival, MARK_ALLOWED);
 }
 
+/* A new flow of CLIENT; NULL: ARRIVAL is dropped for want of room. */
+static struct flow *add_flow(struct gate *gate, const struct arrival *arrival,
+			     const struct flow_key *key, const struct client_match *client,
+			     uint32_t sequence, uint64_t now)
+{
+	struct flow *flow = flow_add(key, &client->key, now, gate->sink);
+
+	if (flow == NULL) {
+		gate->counters[COUNTER_OVERFLOW]++;
+		drop_arrival(gate, arrival);
+		return NULL;
+	}
+	flow->sequence = sequence;
+	flow->policy = client->policy;
+	flow->root = client->root;
+	flow->uid = arrival->uid;
+	flow->uid_known = arrival->uid_known;
+	flow->generation = gate->generation;
+	return flow;
+}
+
+/* The last word on FLOW's destination, whose packets are all held. WORDS are the hook's or NULL. */
+static void conclude_connect(struct gate *gate, struct flow *flow, struct ruling *ruling,
+			     const char *words, uint64_t now)
+{
+	const struct verdict *verdict = &ruling->verdict;
+	bool tcp = flow->key.protocol == IPPROTO_TCP;
+
+	if (verdict->outcome != OUTCOME_ALLOW || (gate->log_allowed && !ruling->reads)) {
+		struct client_match client;
+		ruling_client(gate, &flow->key, flow->uid_known, flow->uid, now, &client);
+		ruling_report(gate, &flow->key, &client, STAGE_CONNECT, verdict, ruling->name,
+			      words, now);
+	}
+	if (verdict_refuses(verdict)) {
+		read_refuse(gate, flow, NULL, verdict, now);
+		return;
+	}
+	flow->passed = flow->lifted = true;
+	if (ruling->reads) {
+		hold_release_all(flow, MARK_WATCHED, gate->sink);
+		flow_enter(flow, FLOW_OPENED, now);
+		return;
+	}
+	gate->counters[COUNTER_ALLOWED]++;
+	hold_release_all(flow, MARK_ALLOWED, gate->sink);
+	if (tcp)
+		flow_enter(flow, FLOW_ALLOWED, now);
+	else
+		flow_remove(flow, gate->sink);
+}
+
+/* Holds the first packet of a flow whose destination is put to the hook. */
+static void ask_connect(struct gate *gate, const struct arrival *arrival,
+			const struct packet *packet, const struct flow_key *key,
+			const struct client_match *client, struct ruling *ruling, uint64_t now)
+{
+	struct flow *flow = add_flow(gate, arrival, key, client, packet->sequence, now);
+	const char *problem;
+
+	if (flow == NULL)
+		return;
+	if ((key->protocol == IPPROTO_TCP && packet->payload_length > 0) ||
+	    hold_add(flow, arrival->id, arrival->mark, packet->sequence + 1) < 0)
+		drop_arrival(gate, arrival);
+	else
+		gate->counters[COUNTER_HELD]++;
+	problem = ruling_ask(gate, flow, &ruling->verdict, NULL, now);
+	if (problem == NULL)
+		return;
+	ruling->verdict = policy_hooked(gate->image, client->policy, &ruling->verdict, HOOK_ERROR);
+	conclude_connect(gate, flow, ruling, problem, now);
+}
+
+/* One more packet that is not TCP while the hook is asked. */
+static void hold_datagram(struct gate *gate, struct flow *flow, const struct arrival *arrival)
+{
+	if (hold_add(flow, arrival->id, arrival->mark, 0) < 0)
+		drop_arrival(gate, arrival);
+	else
+		gate->counters[COUNTER_HELD]++;
+}
+
 /* Everything but TCP: judged packet by packet, reported once while its record is remembered. */
 static void judge_datagram(struct gate *gate, const struct arrival *arrival,
-			   const struct flow_key *key, uint64_t now)
+			   const struct packet *packet, const struct flow_key *key, uint64_t now)
 {
 	struct flow *flow = flow_find(key);
 	struct client_match client;
 
+	if (flow != NULL && flow->state == FLOW_ASKING) {
+		hold_datagram(gate, flow, arrival);
+		return;
+	}
 	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
 	if (!client.governed) {
 		end_arrival(gate, arrival, MARK_ALLOWED);
@@ -139,9 +230,19 @@ static void judge_datagram(struct gate *gate, const struct arrival *arrival,
 	struct ruling ruling = ruling_connect(gate, key, &client, NULL, now);
 	const struct verdict *verdict = &ruling.verdict;
 
+	if (verdict->asks_hook && flow != NULL && flow->generation == gate->generation) {
+		end_arrival(gate, arrival, MARK_REFUSED);
+		return;
+	}
+	if (flow != NULL && (verdict->asks_hook || !verdict_refuses(verdict))) {
+		flow_remove(flow, gate->sink);
+		flow = NULL;
+	}
+	if (verdict->asks_hook) {
+		ask_connect(gate, arrival, packet, key, &client, &ruling, now);
+		return;
+	}
 	if (!verdict_refuses(verdict)) {
-		if (flow != NULL)
-			flow_remove(flow, gate->sink);
 		report_connect(gate, key, &client, &ruling, now);
 		gate->counters[COUNTER_ALLOWED]++;
 		end_arrival(gate, arrival, MARK_ALLOWED);
@@ -173,6 +274,10 @@ static void judge_new_flow(struct gate *gate, const struct arrival *arrival,
 	}
 	struct ruling ruling = ruling_connect(gate, key, &client, NULL, now);
 
+	if (ruling.verdict.asks_hook) {
+		ask_connect(gate, arrival, packet, key, &client, &ruling, now);
+		return;
+	}
 	if (verdict_refuses(&ruling.verdict)) {
 		report_connect(gate, key, &client, &ruling, now);
 		remember_refusal(gate, key, &client, &ruling.verdict, packet->sequence, now);
@@ -183,19 +288,10 @@ static void judge_new_flow(struct gate *gate, const struct arrival *arrival,
 	/* An allowed flow whose requests are read is reported with the first of them. */
 	if (ruling.verdict.outcome != OUTCOME_ALLOW || !ruling.reads)
 		report_connect(gate, key, &client, &ruling, now);
-	flow = flow_add(key, &client.key, now, gate->sink);
-	if (flow == NULL) {
-		gate->counters[COUNTER_OVERFLOW]++;
-		drop_arrival(gate, arrival);
+	flow = add_flow(gate, arrival, key, &client, packet->sequence, now);
+	if (flow == NULL)
 		return;
-	}
 	flow->passed = true;
-	flow->sequence = packet->sequence;
-	flow->policy = client.policy;
-	flow->root = client.root;
-	flow->uid = arrival->uid;
-	flow->uid_known = arrival->uid_known;
-	flow->generation = gate->generation;
 	if (!ruling.reads) {
 		gate->counters[COUNTER_ALLOWED]++;
 		flow_enter(flow, FLOW_ALLOWED, now);
@@ -217,7 +313,9 @@ static bool judge_again(struct gate *gate, struct flow *flow, uint64_t now)
 	const struct name *name = reader != NULL && reader->pinned ? &reader->name : NULL;
 	struct client_match client;
 
-	if (flow->generation == gate->generation || flow->state == FLOW_REFUSED)
+	/* one that is ASKING is judged anew when its answer comes */
+	if (flow->generation == gate->generation || flow->state == FLOW_REFUSED ||
+	    flow->state == FLOW_ASKING)
 		return false;
 	ruling_client(gate, &flow->key, flow->uid_known, flow->uid, now, &client);
 	flow->generation = gate->generation;
@@ -227,7 +325,8 @@ static bool judge_again(struct gate *gate, struct flow *flow, uint64_t now)
 		return false;
 	struct ruling ruling = ruling_connect(gate, &flow->key, &client, name, flow->opened);
 
-	if (!verdict_refuses(&ruling.verdict))
+	/* the hook has let it through, and the new policy would ask it again */
+	if (!verdict_refuses(&ruling.verdict) || (ruling.verdict.asks_hook && flow->lifted))
 		return false;
 	report_connect(gate, &flow->key, &client, &ruling, now);
 	read_refuse(gate, flow, NULL, &ruling.verdict, now);
@@ -256,6 +355,14 @@ static void judge_known(struct gate *gate, struct flow *flow, const struct arriv
 		}
 		read_packet(gate, flow, arrival, packet, now);
 		break;
+	case FLOW_ASKING:
+		if (flow->reader == NULL) {
+			/* the SYN again, and nothing else can come */
+			drop_arrival(gate, arrival);
+			break;
+		}
+		read_packet(gate, flow, arrival, packet, now);
+		break;
 	case FLOW_READING:
 	case FLOW_QUIET:
 		read_packet(gate, flow, arrival, packet, now);
@@ -266,6 +373,42 @@ static void judge_known(struct gate *gate, struct flow *flow, const struct arriv
 		end_arrival(gate, arrival, MARK_REFUSED);
 		break;
 	}
+}
+
+void judge_hooked(struct gate *gate, struct flow *flow, uint64_t id, const struct hook_reply *reply,
+		  uint64_t now)
+{
+	const char *words = reply->problem != NULL ? reply->problem : reply->reason;
+	bool changed = flow->generation != gate->generation;
+	struct client_match client;
+
+	if (flow->state != FLOW_ASKING || flow->question != id)
+		return;
+	if (flow->reader == NULL && changed) {
+		/* its sender repeats the packet, and the new policy judges it */
+		flow_remove(flow, gate->sink);
+		return;
+	}
+	if (flow->reader == NULL) {
+		ruling_client(gate, &flow->key, flow->uid_known, flow->uid, now, &client);
+		struct ruling ruling =
+			ruling_connect(gate, &flow->key, &client, NULL, flow->opened);
+		ruling.verdict =
+			policy_hooked(gate->image, flow->policy, &ruling.verdict, reply->answer);
+		conclude_connect(gate, flow, &ruling, words, now);
+		return;
+	}
+	if (flow_enter(flow, FLOW_READING, now) < 0) {
+		struct verdict verdict = ruling_own();
+		gate->counters[COUNTER_OVERFLOW]++;
+		ruling_report_flow(gate, flow, STAGE_REQUEST, &verdict, NULL,
+				   "too many unfinished requests", now);
+		read_refuse(gate, flow, NULL, &verdict, now);
+		return;
+	}
+	if (changed && judge_again(gate, flow, now))
+		return;
+	read_hooked(gate, flow, reply->answer, changed ? NULL : words, now);
 }
 
 /* FLOW ends without a word to its client: what is held is dropped, what comes is refused. */
@@ -404,7 +547,7 @@ void judge_packet(struct gate *gate, const struct arrival *arrival, uint64_t now
 	if (packet.protocol == IPPROTO_TCP)
 		judge_tcp(gate, arrival, &packet, &key, now);
 	else
-		judge_datagram(gate, arrival, &key, now);
+		judge_datagram(gate, arrival, &packet, &key, now);
 }
 
 /*

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "hook/protocol.h"
+#include "nfq/flow.h"
 #include "nfq/gate.h"
 
 /* Ends or holds one packet: one call of the sink's verdict, now or later. */
@@ -17,6 +19,13 @@ void judge_packet(struct gate *gate, const struct arrival *arrival, uint64_t now
  * interface and uid, and nothing to end.
  */
 void judge_notice(struct gate *gate, const struct arrival *notice, uint64_t now);
+
+/*
+ * The hook's answer to question ID, which FLOW asked; nothing happens when FLOW does not wait for it
+ * any more.
+ */
+void judge_hooked(struct gate *gate, struct flow *flow, uint64_t id, const struct hook_reply *reply,
+		  uint64_t now);
 
 /* Refuses heads that are overdue and forgets old flows; cheap when nothing is due. */
 void judge_expire(struct gate *gate, uint64_t now);

@@ -7,7 +7,7 @@
  */
 
 /*
- * Flows remembered, 176 octets each (11 MiB). Only half-open and watched flows need a record for
+ * Flows remembered, 184 octets each (12 MiB). Only half-open and watched flows need a record for
  * long; one that is decided keeps it for stragglers alone, and the oldest idle one makes room for a
  * new one.
  */

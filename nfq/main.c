@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hook/hooks.h"
 #include "message.h"
 #include "nfq/audit.h"
 #include "nfq/flow.h"
@@ -53,6 +54,7 @@ struct image {
 };
 
 static struct gate gate;
+static struct hooks hooks;
 static struct image image;
 static struct settings settings;
 
@@ -90,6 +92,17 @@ static int sink_audit(struct sink *sink, const struct audit_record *record)
 }
 
 static struct sink sink = {.verdict = sink_verdict, .audit = sink_audit};
+
+static int ask_hook(policy_index policy, const struct hook_question *question,
+		    const struct client_key *client, struct flow *flow, uint64_t now, uint64_t *id)
+{
+	return hooks_ask(&hooks, gate.image, policy, question, client, flow, now, id);
+}
+
+static void hook_answered(void *context, uint64_t id, const struct hook_reply *reply)
+{
+	judge_hooked(&gate, context, id, reply, tick());
+}
 
 /* One clear line, to the parent and, should it not listen, to standard error. */
 __attribute__((format(printf, 1, 2))) static void failed(const char *format, ...)
@@ -169,6 +182,7 @@ static int take_start(const struct message *message)
 	gate.log_allowed = settings.log_allowed != 0;
 	gate.sink = &sink;
 	gate.interface_name = queue_interface_name;
+	gate.ask = ask_hook;
 	return 0;
 }
 
@@ -189,6 +203,12 @@ static int start(void)
 	}
 	flow_init(seed);
 	audit_init(seed);
+	hook_protocol_seed(seed);
+	hook_protocol_use_arena();
+	if (hooks_init(&hooks, hooks_wish_parent, hook_answered) != 0) {
+		failed("cannot wait for hooks");
+		return -EIO;
+	}
 	int error = take_start(&message);
 
 	close_descriptors(&message);
@@ -238,6 +258,8 @@ static void reload(const struct message *message)
 	gate.generation = message->body.reload.generation;
 	gate.log_allowed = settings.log_allowed != 0;
 	memset(&answer, 0, sizeof(answer));
+	/* Flows that wait for a hook that is gone are judged anew. */
+	hooks_use(&hooks, gate.image, tick());
 	answer.reload.generation = gate.generation;
 	if (message_send(MESSAGE_FD, MESSAGE_RELOADED, &answer, NULL, 0, 0) < 0)
 		exit(EXIT_ENDED);
@@ -274,6 +296,10 @@ static void converse(void)
 	case MESSAGE_STATUS:
 		status();
 		break;
+	case MESSAGE_HOOK:
+		hooks_arrived(&hooks, &message.body.hook,
+			      message.fd_count > 0 ? message.fds[0] : -1, tick());
+		return;
 	default:
 		exit(EXIT_BROKEN);
 	}
@@ -325,16 +351,26 @@ static void read_notices(void)
 	gate.counters[COUNTER_AUDIT_LOST] += log_receive(take_notice, &now);
 }
 
+/* Milliseconds until something is due, -1: nothing. */
+static int patience(void)
+{
+	uint64_t now = tick();
+	int expiry = judge_next_expiry(now), answer = hooks_wait(&hooks, now);
+
+	return expiry < 0 || (answer >= 0 && answer < expiry) ? answer : expiry;
+}
+
 static _Noreturn void run(void)
 {
 	struct pollfd fds[] = {
 		{.fd = queue_fd(), .events = POLLIN},
 		{.fd = MESSAGE_FD, .events = POLLIN},
 		{.fd = log_fd(), .events = POLLIN},
+		{.fd = hooks_fd(&hooks), .events = POLLIN},
 	};
 
 	for (;;) {
-		int ready = poll(fds, 3, judge_next_expiry(tick()));
+		int ready = poll(fds, 4, patience());
 
 		if (ready < 0 && errno != EINTR)
 			exit(EXIT_BROKEN);
@@ -344,6 +380,8 @@ static _Noreturn void run(void)
 			converse();
 		if (ready > 0 && fds[2].revents != 0)
 			read_notices();
+		if (hooks_wait(&hooks, tick()) == 0 || (ready > 0 && fds[3].revents != 0))
+			hooks_run(&hooks, tick());
 		judge_expire(&gate, tick());
 		flush();
 	}
@@ -361,5 +399,6 @@ int main(void)
 		return EXIT_START;
 	if (message_send(MESSAGE_FD, MESSAGE_READY, NULL, NULL, 0, 0) < 0)
 		return EXIT_ENDED;
+	hooks_use(&hooks, gate.image, tick());
 	run();
 }

@@ -62,17 +62,15 @@ int privilege_drop(uint32_t uid, uint32_t gid, char *problem, size_t size)
 
 /* Calls without a condition: the loop, its clock, and an orderly or disorderly end. */
 static const int plain_calls[] = {
-	SCMP_SYS(recvmsg),       SCMP_SYS(recvmmsg),
-	SCMP_SYS(sendmsg),       SCMP_SYS(sendto),
-	SCMP_SYS(poll),          SCMP_SYS(ppoll),
-	SCMP_SYS(clock_gettime), SCMP_SYS(close),
-	SCMP_SYS(munmap),        SCMP_SYS(pread64),
-	SCMP_SYS(lseek),         SCMP_SYS(fstat),
-	SCMP_SYS(brk),           SCMP_SYS(restart_syscall),
-	SCMP_SYS(exit),          SCMP_SYS(exit_group),
-	SCMP_SYS(getpid),        SCMP_SYS(gettid),
-	SCMP_SYS(tgkill),        SCMP_SYS(rt_sigprocmask),
-	SCMP_SYS(rt_sigreturn),  SCMP_SYS(futex),
+	SCMP_SYS(recvmsg),      SCMP_SYS(recvmmsg),      SCMP_SYS(sendmsg),
+	SCMP_SYS(sendto),       SCMP_SYS(poll),          SCMP_SYS(ppoll),
+	SCMP_SYS(epoll_ctl),    SCMP_SYS(epoll_wait),    SCMP_SYS(epoll_pwait),
+	SCMP_SYS(recvfrom),     SCMP_SYS(clock_gettime), SCMP_SYS(close),
+	SCMP_SYS(munmap),       SCMP_SYS(pread64),       SCMP_SYS(lseek),
+	SCMP_SYS(fstat),        SCMP_SYS(brk),           SCMP_SYS(restart_syscall),
+	SCMP_SYS(exit),         SCMP_SYS(exit_group),    SCMP_SYS(getpid),
+	SCMP_SYS(gettid),       SCMP_SYS(tgkill),        SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigreturn), SCMP_SYS(futex),
 };
 
 static int allow_calls(scmp_filter_ctx filter)

@@ -20,6 +20,11 @@
  * or be refused. A packet that finds no room to be held is dropped too: its octets are kept, and
  * when its sender repeats it, it goes the way of a duplicate.
  *
+ * A request that is put to the hook stops the stream at its event (FLOW_ASKING). What comes
+ * meanwhile is sorted in and held; with the answer the stream goes on where it stopped, since the
+ * reassembly keeps all that is not released. The hook is asked once about a head, also when it was
+ * judged early.
+ *
  * A FIN inside a head means that the head stays incomplete: refused. A bare FIN elsewhere passes;
  * most never come here (the kernel passes packets without payload), and do no harm: behind a held
  * segment the server sees a gap.
@@ -100,33 +105,75 @@ static const struct name *name_of(const struct request *request)
 	return !request->malformed && request->host.kind == HOST_NAME ? &request->host.name : NULL;
 }
 
-/* Judges EVENT, reports it; true: refused, with *VERDICT filled. EARLY: its own event will follow.
- */
-static bool judge_event(struct gate *gate, struct flow *flow, struct stream_event *event,
-			bool early, struct verdict *verdict, uint64_t now)
+enum judged {
+	JUDGED_ALLOWED,
+	JUDGED_REFUSED, /* reported, not yet carried out */
+	JUDGED_ASKING   /* FLOW waits for the hook */
+};
+
+/* Reports VERDICT on EVENT and remembers its name. WORDS are of or about the hook. EARLY: its own
+ * event will follow. */
+static enum judged settle_event(struct gate *gate, struct flow *flow,
+				const struct stream_event *event, bool early,
+				const struct verdict *verdict, bool pinned, const char *words,
+				uint64_t now)
 {
 	struct reader_slot *reader = flow->reader;
-	bool pinned;
-
-	*verdict = ruling_request(gate, flow, &event->request, &pinned);
+	const struct name *name = name_of(&event->request);
 	bool refused = verdict_refuses(verdict) || verdict->outcome == OUTCOME_WAIT;
 	bool allowed_first = verdict->outcome == OUTCOME_ALLOW && !flow->logged && !early;
 
 	if (refused || (verdict->outcome == OUTCOME_DENY && !early) ||
 	    (allowed_first && gate->log_allowed))
-		ruling_report_flow(gate, flow, STAGE_REQUEST, verdict, name_of(&event->request),
-				   event->problem, now);
+		ruling_report_flow(gate, flow, STAGE_REQUEST, verdict, name,
+				   words[0] != '\0' ? words : event->problem, now);
 	if (refused)
-		return true;
+		return JUDGED_REFUSED;
 	if (allowed_first) {
 		flow->logged = true;
 		gate->counters[COUNTER_ALLOWED]++;
 	}
-	const struct name *name = name_of(&event->request);
 	reader->pinned = name != NULL && pinned;
 	if (name != NULL)
 		reader->name = *name;
-	return false;
+	return JUDGED_ALLOWED;
+}
+
+/* Judges EVENT, puts it to the hook where that is to be asked, or reports it. */
+static enum judged judge_event(struct gate *gate, struct flow *flow, struct stream_event *event,
+			       bool early, struct verdict *verdict, uint64_t now)
+{
+	struct reader_slot *reader = flow->reader;
+	const char *words = "";
+	bool pinned;
+
+	*verdict = ruling_request(gate, flow, &event->request, &pinned);
+	if (verdict->asks_hook) {
+		enum hook_answer answer = HOOK_ERROR;
+		if (reader->hooked_early) {
+			answer = reader->hooked;
+		} else {
+			words = ruling_ask(gate, flow, verdict, &event->request, now);
+			reader->asking_early = early;
+			if (words == NULL)
+				return JUDGED_ASKING;
+		}
+		*verdict = policy_hooked(gate->image, flow->policy, verdict, answer);
+	}
+	return settle_event(gate, flow, event, early, verdict, pinned, words, now);
+}
+
+/* The same with the hook's ANSWER. */
+static enum judged judge_hooked_event(struct gate *gate, struct flow *flow,
+				      struct stream_event *event, enum hook_answer answer,
+				      const char *words, struct verdict *verdict, uint64_t now)
+{
+	bool pinned;
+
+	*verdict = ruling_request(gate, flow, &event->request, &pinned);
+	*verdict = policy_hooked(gate->image, flow->policy, verdict, answer);
+	return settle_event(gate, flow, event, flow->reader->asking_early, verdict, pinned, words,
+			    now);
 }
 
 /* Lends the stream a larger buffer. 0, -E2BIG, -ENOBUFS. */
@@ -175,8 +222,16 @@ enum fed {
 	FED_MORE,    /* all octets read, the stream goes on */
 	FED_OPAQUE,  /* nothing more is to be read */
 	FED_REFUSED, /* reported, not yet carried out */
+	FED_ASKING,  /* the hook is asked about a request; the octets from there on are put off */
 	FED_STUCK    /* no buffer */
 };
+
+/* The event of READER's stream is allowed. */
+static void pass_event(struct reader_slot *reader)
+{
+	stream_resume(reader->stream);
+	reader->early = reader->hooked_early = false;
+}
 
 /* Gives the octets of SEGMENT to the stream and judges what it finds. *HEADS counts judged heads.
  */
@@ -187,20 +242,21 @@ static enum fed feed(struct gate *gate, struct flow *flow, const struct segment 
 	struct stream *stream = reader->stream;
 	const uint8_t *at = segment->bytes;
 	size_t left = segment->length;
+	enum judged judged;
 
-	reader->octets += left;
 	for (;;) {
 		size_t took = stream_feed(stream, at, left);
 
 		if (took > 0)
 			at += took;
 		left -= took;
+		reader->octets += took;
 		switch (stream_state(stream)) {
 		case STREAM_EVENT:
-			if (judge_event(gate, flow, stream_event(stream), false, verdict, now))
-				return FED_REFUSED;
-			stream_resume(stream);
-			reader->early = false;
+			judged = judge_event(gate, flow, stream_event(stream), false, verdict, now);
+			if (judged != JUDGED_ALLOWED)
+				return judged == JUDGED_ASKING ? FED_ASKING : FED_REFUSED;
+			pass_event(reader);
 			(*heads)++;
 			break;
 		case STREAM_FULL:
@@ -264,7 +320,8 @@ static void hold(struct gate *gate, struct flow *flow, const struct arrival *arr
 
 /*
  * The sender waits for an acknowledgment before it sends the rest of a head. 1: what is known of
- * the head is allowed and its packets pass; 0: not known enough; -EACCES: refused and reported.
+ * the head is allowed and its packets pass; 0: not known enough, or the hook is asked; -EACCES:
+ * refused and reported.
  */
 static int judge_early(struct gate *gate, struct flow *flow, struct verdict *verdict, uint64_t now)
 {
@@ -273,18 +330,26 @@ static int judge_early(struct gate *gate, struct flow *flow, struct verdict *ver
 
 	if (reader->early)
 		return 1;
+	if (flow->state == FLOW_ASKING)
+		return 0;
 	if (stream_state(reader->stream) != STREAM_HEAD)
 		return 0;
 	event = stream_early(reader->stream);
 	if (event == NULL)
 		return 0;
-	if (judge_event(gate, flow, event, true, verdict, now))
+	switch (judge_event(gate, flow, event, true, verdict, now)) {
+	case JUDGED_REFUSED:
 		return -EACCES;
+	case JUDGED_ASKING:
+		return 0;
+	case JUDGED_ALLOWED:
+		break;
+	}
 	reader->early = true;
 	return 1;
 }
 
-/* ARRIVAL left the stream inside a head. */
+/* ARRIVAL, which is held already when it is NULL, left the stream inside a head. */
 static void wait_for_head(struct gate *gate, struct flow *flow, const struct arrival *arrival,
 			  const struct segment *segment, bool head_is_new, uint64_t now)
 {
@@ -306,17 +371,18 @@ static void wait_for_head(struct gate *gate, struct flow *flow, const struct arr
 		read_refuse(gate, flow, arrival, &verdict, now);
 	} else if (early > 0) {
 		release(gate, flow);
-		end_arrival(gate, arrival, MARK_WATCHED);
-	} else {
+		if (arrival != NULL)
+			end_arrival(gate, arrival, MARK_WATCHED);
+	} else if (arrival != NULL) {
 		hold(gate, flow, arrival, segment->end);
 	}
 }
 
+/* Reads SEGMENT; HEADS were judged before it. ARRIVAL is NULL when its packets are held already. */
 static void read_new(struct gate *gate, struct flow *flow, const struct arrival *arrival,
-		     const struct segment *segment, uint64_t now)
+		     const struct segment *segment, unsigned heads, uint64_t now)
 {
 	struct verdict verdict;
-	unsigned heads = 0;
 
 	switch (feed(gate, flow, segment, &heads, &verdict, now)) {
 	case FED_REFUSED:
@@ -328,6 +394,10 @@ static void read_new(struct gate *gate, struct flow *flow, const struct arrival 
 	case FED_OPAQUE:
 		allow(gate, flow, arrival, now);
 		return;
+	case FED_ASKING:
+		if (arrival != NULL)
+			hold(gate, flow, arrival, segment->end);
+		return;
 	case FED_MORE:
 		break;
 	}
@@ -336,7 +406,8 @@ static void read_new(struct gate *gate, struct flow *flow, const struct arrival 
 		return;
 	}
 	release(gate, flow);
-	end_arrival(gate, arrival, MARK_WATCHED);
+	if (arrival != NULL)
+		end_arrival(gate, arrival, MARK_WATCHED);
 	return_buffers(flow->reader);
 	if (flow->state == FLOW_QUIET)
 		flow_touch(flow, now);
@@ -398,6 +469,11 @@ void read_packet(struct gate *gate, struct flow *flow, const struct arrival *arr
 		drop_arrival(gate, arrival);
 		return;
 	}
+	if (error < 0 && flow->state == FLOW_ASKING) {
+		/* the hook takes its time; the sender repeats it */
+		drop_arrival(gate, arrival);
+		return;
+	}
 	if (error < 0) {
 		give_up(gate, flow, arrival, "no room for the segments of a request", now);
 		return;
@@ -409,7 +485,10 @@ void read_packet(struct gate *gate, struct flow *flow, const struct arrival *arr
 		flow_touch(flow, now);
 		break;
 	case SEGMENT_NEW:
-		read_new(gate, flow, arrival, &segment, now);
+		if (flow->state == FLOW_ASKING)
+			hold(gate, flow, arrival, segment.end);
+		else
+			read_new(gate, flow, arrival, &segment, 0, now);
 		break;
 	case SEGMENT_DUPLICATE:
 		read_duplicate(gate, flow, arrival, &segment, now);
@@ -428,6 +507,49 @@ void read_packet(struct gate *gate, struct flow *flow, const struct arrival *arr
 		drop_arrival(gate, arrival);
 		break;
 	}
+}
+
+/* The octets that were put off while the hook was asked, if any. HEADS were judged just now. */
+static void read_rest(struct gate *gate, struct flow *flow, unsigned heads, uint64_t now)
+{
+	struct reader_slot *reader = flow->reader;
+	struct segment rest = {.kind = SEGMENT_NEW};
+
+	rest.bytes =
+		reassembly_given(&reader->reassembly, flow->sequence + 1 + (uint32_t)reader->octets,
+				 &rest.length, &rest.finished);
+	read_new(gate, flow, NULL, &rest, heads, now);
+}
+
+void read_hooked(struct gate *gate, struct flow *flow, enum hook_answer answer, const char *words,
+		 uint64_t now)
+{
+	struct reader_slot *reader = flow->reader;
+	bool early = reader->asking_early;
+	struct stream_event *event =
+		early ? stream_early(reader->stream) : stream_event(reader->stream);
+	struct verdict verdict;
+	enum judged judged;
+
+	if (words == NULL)
+		judged = judge_event(gate, flow, event, early, &verdict, now);
+	else
+		judged = judge_hooked_event(gate, flow, event, answer, words, &verdict, now);
+	if (judged == JUDGED_ASKING)
+		return;
+	if (judged == JUDGED_REFUSED) {
+		read_refuse(gate, flow, NULL, &verdict, now);
+		return;
+	}
+	if (early) {
+		reader->early = true;
+		reader->hooked_early = words != NULL;
+		reader->hooked = answer;
+		release(gate, flow);
+	} else {
+		pass_event(reader);
+	}
+	read_rest(gate, flow, early ? 0 : 1, now);
 }
 
 void read_overdue(struct gate *gate, struct flow *flow, uint64_t now)

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "hook/asker.h"
 #include "nfq/audit.h"
 
 /* One more than the table gives: the name a flow has used. One packet is judged at a time. */
@@ -69,7 +70,8 @@ struct ruling ruling_connect(struct gate *gate, const struct flow_key *key,
 		.name = connection.pin_count == 1 ? &pins[0].name : NULL,
 	};
 
-	if (!verdict_refuses(&ruling.verdict) && key->protocol == IPPROTO_TCP)
+	if ((!verdict_refuses(&ruling.verdict) || ruling.verdict.asks_hook) &&
+	    key->protocol == IPPROTO_TCP)
 		ruling.reads = policy_reads_first_bytes(gate->image, &subject, &connection, now);
 	return ruling;
 }
@@ -85,7 +87,10 @@ struct verdict ruling_unreadable(struct gate *gate, const struct flow_key *key,
 		.scheme = "",
 	};
 
-	return policy_request(gate->image, subject, &request, now);
+	struct verdict verdict = policy_request(gate->image, subject, &request, now);
+
+	/* a destination that is not read; what cannot be read cannot be put to the hook either */
+	return policy_hooked(gate->image, subject->policy, &verdict, HOOK_ERROR);
 }
 
 static bool name_is_pinned(const struct request *request, uint64_t now)
@@ -112,6 +117,75 @@ struct verdict ruling_request(struct gate *gate, const struct flow *flow, struct
 	if (pinned != NULL)
 		*pinned = name_is_pinned(request, flow->opened);
 	return policy_request(gate->image, &subject, request, flow->opened);
+}
+
+/* The host of REQUEST as text, in BUFFER (ADDRESS_TEXT_SIZE) where it is an address. */
+static const char *host_text(const struct request *request, char *buffer)
+{
+	switch (request->host.kind) {
+	case HOST_NAME:
+		return request->host.name.text;
+	case HOST_LITERAL:
+		return address_format(&request->host.literal, buffer);
+	case HOST_NONE:
+	case HOST_MALFORMED:
+		break;
+	}
+	return NULL;
+}
+
+static const char *scheme_text(const struct request *request)
+{
+	switch (request->kind) {
+	case REQUEST_HTTP1:
+		return request->scheme[0] != '\0' ? request->scheme : "http";
+	case REQUEST_HTTP2:
+		return "http";
+	case REQUEST_TLS:
+		return "https";
+	case REQUEST_OTHER:
+		break;
+	}
+	return "";
+}
+
+const char *ruling_ask(struct gate *gate, struct flow *flow, const struct verdict *verdict,
+		       const struct request *request, uint64_t now)
+{
+	char client_buffer[ADDRESS_TEXT_SIZE], host_buffer[ADDRESS_TEXT_SIZE];
+	struct address source = address_of(&flow->key, flow->key.source);
+	struct connection connection =
+		connection_of(gate, &flow->key, &flow->client, NULL, flow->opened);
+	struct client_match client;
+
+	ruling_client(gate, &flow->key, flow->uid_known, flow->uid, now, &client);
+	struct hook_question question = {
+		.stage = request == NULL ? STAGE_CONNECT : STAGE_REQUEST,
+		.client = client.name[0] != '\0' ? client.name
+						 : address_format(&source, client_buffer),
+		.addresses = &connection.destination,
+		.address_count = 1,
+		.port = connection.port,
+		.protocol = connection.protocol,
+		.scheme = "",
+		.pins = connection.pins,
+		.pin_count = connection.pin_count,
+		.now = flow->opened,
+		.verdict = verdict,
+	};
+	if (request != NULL) {
+		question.name = host_text(request, host_buffer);
+		question.scheme = scheme_text(request);
+		question.method = request->method;
+		question.method_length = request->method_length;
+		question.target = request->target;
+		question.target_length = request->target_length;
+	}
+	int error = gate->ask(flow->policy, &question, &flow->client, flow, now, &flow->question);
+	if (error != 0)
+		return asker_problem(error);
+	flow_enter(flow, FLOW_ASKING, now);
+	return NULL;
 }
 
 void ruling_report(struct gate *gate, const struct flow_key *key, const struct client_match *client,

@@ -17,7 +17,7 @@ void ruling_client(struct gate *gate, const struct flow_key *key, bool uid_known
 
 struct ruling {
 	struct verdict verdict;
-	bool reads;              /* not refused, TCP: its first bytes are to be read */
+	bool reads;              /* TCP: its first bytes are to be read if it is not refused */
 	const struct name *name; /* the one pinned name, NULL for none or several; good until the
 				    next ruling */
 };
@@ -38,6 +38,13 @@ struct verdict ruling_unreadable(struct gate *gate, const struct flow_key *key,
  */
 struct verdict ruling_request(struct gate *gate, const struct flow *flow, struct request *request,
 			      bool *pinned);
+
+/*
+ * Puts VERDICT, which asks_hook, to the hook: FLOW waits for it in state ASKING then. REQUEST is NULL
+ * for a destination. NULL, or a static text that says why the hook cannot be asked.
+ */
+const char *ruling_ask(struct gate *gate, struct flow *flow, const struct verdict *verdict,
+		       const struct request *request, uint64_t now);
 
 /* Reports a verdict on a packet or flow of KEY. NAME and DETAIL may be NULL. */
 void ruling_report(struct gate *gate, const struct flow_key *key, const struct client_match *client,

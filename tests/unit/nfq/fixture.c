@@ -57,6 +57,55 @@ static const char *interface_name(uint32_t index, uint64_t at)
 	return index == 1 ? "lo" : index == 7 ? "tap0" : NULL;
 }
 
+struct asked hook_asked[ASKED_MAX];
+unsigned asked_count;
+
+static void copy(char *out, size_t size, const char *text, size_t length)
+{
+	snprintf(out, size, "%.*s", text == NULL ? 0 : (int)length, text == NULL ? "" : text);
+}
+
+static int ask(policy_index policy, const struct hook_question *question,
+	       const struct client_key *client, struct flow *flow, uint64_t at, uint64_t *id)
+{
+	struct asked *entry = &hook_asked[asked_count];
+
+	(void)policy;
+	(void)client;
+	assert_int_equal(at, now);
+	if (engine.ask_error != 0)
+		return engine.ask_error;
+	assert_true(asked_count < ASKED_MAX);
+	*entry = (struct asked){.id = 1000 + asked_count,
+				.flow = flow,
+				.stage = question->stage,
+				.decision = question->verdict->outcome};
+	copy(entry->name, sizeof(entry->name), question->name, 63);
+	copy(entry->target, sizeof(entry->target), question->target, question->target_length);
+	copy(entry->method, sizeof(entry->method), question->method, question->method_length);
+	copy(entry->scheme, sizeof(entry->scheme), question->scheme, 7);
+	copy(entry->client, sizeof(entry->client), question->client, 63);
+	if (question->pin_count > 0)
+		copy(entry->resolved_from, sizeof(entry->resolved_from),
+		     question->pins[0].name.text, 63);
+	*id = entry->id;
+	asked_count++;
+	return 0;
+}
+
+void hook_says(unsigned number, enum hook_answer answer)
+{
+	struct hook_reply reply = {.id = hook_asked[number].id, .answer = answer};
+
+	assert_true(number < asked_count);
+	if (answer == HOOK_ERROR)
+		reply.problem = "the hook did not answer in time";
+	else
+		strcpy(reply.reason, "because");
+	judge_hooked(&gate, hook_asked[number].flow, hook_asked[number].id, &reply, now);
+	assert_int_equal(endings_missing(), 0);
+}
+
 static struct sink sink = {.verdict = sink_verdict, .audit = sink_audit};
 
 int fixture_reset(void **state)
@@ -66,11 +115,12 @@ int fixture_reset(void **state)
 	(void)state;
 	memset(endings, 0, sizeof(endings));
 	memset(orders, 0, sizeof(orders));
-	packets = ended = audit_count = 0;
+	packets = ended = audit_count = asked_count = 0;
 	audit_blocks = false;
 	engine = (struct engine){.reads = true};
 	now = 1000000;
-	gate = (struct gate){.sink = &sink, .interface_name = interface_name, .generation = 1};
+	gate = (struct gate){
+		.sink = &sink, .interface_name = interface_name, .ask = ask, .generation = 1};
 	flow_init(seed);
 	audit_init(seed);
 	return 0;
@@ -238,6 +288,7 @@ struct verdict policy_connect(const struct policy_image *image, const struct sub
 	struct verdict verdict = engine.connect;
 	if (engine.audit_mode)
 		verdict.enforced = false;
+	verdict.asks_hook = engine.asks_connect;
 	return verdict;
 }
 
@@ -260,7 +311,26 @@ struct verdict policy_request(const struct policy_image *image, const struct sub
 		verdict.reason = REASON_SECRET_URL;
 	else
 		verdict = (struct verdict){.outcome = OUTCOME_ALLOW};
+	verdict.asks_hook = engine.asks_request && verdict.reason != REASON_MALFORMED &&
+			    verdict.reason != REASON_NAME_MISMATCH;
 	return verdict;
+}
+
+struct verdict policy_hooked(const struct policy_image *image, policy_index policy,
+			     const struct verdict *verdict, enum hook_answer answer)
+{
+	struct verdict result = *verdict;
+
+	(void)image;
+	(void)policy;
+	result.asks_hook = false;
+	if (!verdict->asks_hook || answer == HOOK_KEEP)
+		return result;
+	if (answer == HOOK_ALLOW)
+		return (struct verdict){.outcome = OUTCOME_ALLOW};
+	return (struct verdict){.outcome = OUTCOME_DENY,
+				.reason = answer == HOOK_DENY ? REASON_CUSTOM : REASON_POLICY_ERROR,
+				.enforced = !engine.audit_mode};
 }
 
 bool policy_reads_first_bytes(const struct policy_image *image, const struct subject *subject,

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "hook/protocol.h"
 #include "nfq/flow.h"
 #include "nfq/gate.h"
 #include "nfq/hold.h"
@@ -38,10 +39,27 @@ struct engine {
 	size_t pin_count;
 	struct request last; /* as asked, pointers of its pins no more valid */
 	char last_pins[256]; /* names of the last question's pins, each with a blank behind it */
-	struct client_origin origin; /* of the last client question */
+	bool asks_connect, asks_request; /* the hook is to be asked */
+	int ask_error;                   /* and cannot be */
+	struct client_origin origin;     /* of the last client question */
 	char origin_interface[16];
 };
 extern struct engine engine;
+
+/* Questions put to the hook. */
+#define ASKED_MAX 64
+struct asked {
+	uint64_t id;
+	struct flow *flow;
+	enum stage stage;
+	enum outcome decision;
+	char name[64], target[64], method[16], scheme[8], client[64], resolved_from[64];
+};
+extern struct asked hook_asked[ASKED_MAX];
+extern unsigned asked_count;
+
+/* The hook answers question NUMBER (from 0). */
+void hook_says(unsigned number, enum hook_answer answer);
 
 #define AUDITS_MAX 512
 extern struct audit_record audits[AUDITS_MAX];
