@@ -133,6 +133,8 @@ static int read_line(int argc, char **argv, struct explain *explain, struct requ
 			words_alone = true;
 		} else if (strcmp(argv[i], "--json") == 0) {
 			line->json = true;
+		} else if (strcmp(argv[i], "--ask-hook") == 0) {
+			explain->ask_hook = true;
 		} else if (!is_option(argv[i])) {
 			status = command_usage_error(&command_explain, "unknown option '%s'",
 						     argv[i]);
@@ -184,6 +186,8 @@ static int print_json(const struct explanation *explanation, const char *rule)
 		reason_text(verdict->reason), "rule", rule, "stage", stage_text(explanation->stage),
 		"enforced", verdict->outcome == OUTCOME_DENY ? verdict->enforced : true);
 
+	if (explanation->hook != NULL)
+		json_object_set_new(object, "hook", json_string(explanation->hook));
 	if (object == NULL || json_dumpf(object, stdout, JSON_COMPACT | JSON_ENSURE_ASCII) != 0) {
 		json_decref(object);
 		return command_error(STATUS_USAGE, "cannot write JSON");
@@ -206,6 +210,8 @@ static int print_text(const struct explanation *explanation, const char *rule)
 	printf(", at stage %s", stage_text(explanation->stage));
 	if (explanation->note != NULL)
 		printf(": %s", explanation->note);
+	if (explanation->hook != NULL)
+		printf(", before the hook %s is asked (--ask-hook)", explanation->hook);
 	if (verdict->outcome == OUTCOME_DENY && !verdict->enforced)
 		fputs(" (mode: audit, so it is reported and let through)", stdout);
 	putchar('\n');
@@ -287,6 +293,7 @@ static int set_subject(struct explain *explain, const char *client)
 
 	if (client == NULL)
 		return 0;
+	explain->client = client;
 	if (policy_client_by_name(explain->image, client, &match) < 0)
 		return command_error(STATUS_USAGE, "there is no client '%s'", client);
 	explain->subject.policy = match.policy;
@@ -360,6 +367,7 @@ const struct command command_explain = {
 		"  --client NAME              judge as this client; without it by policy "
 		"`default`\n"
 		"  --json                     one JSON object\n"
+		"  --ask-hook                 ask the policy's hook as well, if it has one\n"
 		"  --pinned NAME[=ADDRESS]    PIN: the client holds a live pin for the "
 		"destination\n"
 		"  --expired NAME[=ADDRESS]   PIN: it held one, and its time is over\n"

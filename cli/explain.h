@@ -12,6 +12,7 @@
 
 #include "cli/command.h"
 #include "config/config.h"
+#include "hook/protocol.h"
 #include "policy.h"
 
 /* Which options a command line had; each stage says which it takes. */
@@ -34,6 +35,8 @@ struct explain {
 	const struct config *config;
 	const struct policy_image *image;
 	struct subject subject;
+	const char *client; /* --client, or NULL */
+	bool ask_hook;
 
 	/* All arrays are as long as the command line at most. */
 	const char **words; /* arguments without options, the stage left out */
@@ -51,6 +54,7 @@ struct explanation {
 	enum stage stage;
 	struct verdict verdict;
 	const char *note; /* more for people, or NULL; static */
+	const char *hook; /* the socket of the hook that would be asked, or NULL */
 };
 
 /* 0, or an exit status after a message on standard error. */
@@ -77,6 +81,17 @@ int explain_connection(const struct explain *explain, const struct endpoint *des
  * exit status.
  */
 int explain_judge(const struct explain *explain, struct request *request, struct explanation *out);
+
+/*
+ * Puts the verdict in OUT to the hook where it is to be asked and the command line says so, else
+ * notes which would be. QUESTION has what the stage knows.
+ */
+void explain_ask(const struct explain *explain, struct hook_question *question,
+		 struct explanation *out);
+
+/* The same for a destination. */
+void explain_ask_connection(const struct explain *explain, const struct connection *connection,
+			    struct explanation *out);
 
 /* "A", "HTTPS", "TYPE65280"; false when it is none. */
 bool rrtype_parse(const char *text, uint16_t *out);

@@ -164,6 +164,7 @@ static int judge_flow(struct flow *flow, struct explanation *out)
 	out->stage = STAGE_CONNECT;
 	out->verdict =
 		policy_connect(explain->image, &explain->subject, &flow->connection, EXPLAIN_NOW);
+	explain_ask_connection(explain, &flow->connection, out);
 	if (out->verdict.outcome != OUTCOME_ALLOW)
 		return 0;
 	if (!policy_reads_first_bytes(explain->image, &explain->subject, &flow->connection,

@@ -36,10 +36,14 @@ int explain_resolve(const struct explain *explain, struct explanation *out)
 		return command_usage_error(&command_explain, "'%s' is no record type",
 					   explain->words[1]);
 	question.name_error = question_name(explain->words[0], &name);
+	struct hook_question asked = {
+		.name = name.length == 0 ? "." : name.text, .qtype = question.type, .scheme = ""};
 	out->stage = STAGE_RESOLVE;
 	out->verdict = policy_resolve(explain->image, &explain->subject, &question);
 	if (question.name_error != NAME_OK)
 		out->note = name_error_text(question.name_error);
+	else
+		explain_ask(explain, &asked, out);
 	return 0;
 }
 
@@ -83,7 +87,15 @@ static int judge_answer(const struct explain *explain, struct answer *answer,
 	answer->hint_count = explain->hint_count;
 	answer->targets = targets;
 	answer->from_static = is_static(explain, answer->name, addresses, answer->address_count);
+	struct hook_question asked = {.name = answer->name->length == 0 ? "." : answer->name->text,
+				      .qtype = TYPE_A,
+				      .addresses = answer->addresses,
+				      .address_count = answer->address_count,
+				      .hints = answer->hints,
+				      .hint_count = answer->hint_count,
+				      .scheme = ""};
 	out->verdict = policy_answer(explain->image, &explain->subject, answer);
+	explain_ask(explain, &asked, out);
 	return 0;
 }
 
@@ -168,6 +180,7 @@ int explain_connect(const struct explain *explain, struct explanation *out)
 		return status;
 	out->stage = STAGE_CONNECT;
 	out->verdict = policy_connect(explain->image, &explain->subject, &connection, EXPLAIN_NOW);
+	explain_ask_connection(explain, &connection, out);
 	free(pins);
 	return 0;
 }
@@ -211,6 +224,7 @@ int explain_judge(const struct explain *explain, struct request *request, struct
 	struct secrets *secrets;
 	struct secret secret;
 	const char *problem = "out of memory";
+	char buffer[ADDRESS_TEXT_SIZE];
 
 	if (request->target != NULL &&
 	    policy_searches_secrets(explain->image, explain->subject.policy)) {
@@ -225,6 +239,10 @@ int explain_judge(const struct explain *explain, struct request *request, struct
 	out->verdict = policy_request(explain->image, &explain->subject, request, EXPLAIN_NOW);
 	if (out->verdict.reason == REASON_SECRET_URL)
 		out->note = secret.name;
+	struct hook_question asked = {.scheme = ""};
+	hook_question_connection(&asked, &request->connection, EXPLAIN_NOW);
+	hook_question_request(&asked, request, buffer);
+	explain_ask(explain, &asked, out);
 	return 0;
 }
 

@@ -46,6 +46,14 @@ struct hook_question {
 	const struct verdict *verdict;
 };
 
+/* Fills in what a destination tells, with pins as they were NOW; CONNECTION is borrowed. */
+void hook_question_connection(struct hook_question *question, const struct connection *connection,
+			      uint64_t now);
+
+/* Fills in what a request tells besides its connection; REQUEST and BUFFER are borrowed. */
+void hook_question_request(struct hook_question *question, const struct request *request,
+			   char buffer[ADDRESS_TEXT_SIZE]);
+
 /*
  * Writes QUESTION with its line end into OUT and its length into *LENGTH. 0; -EMSGSIZE when a part
  * is too long or SIZE too small; -ENOMEM.

@@ -119,36 +119,6 @@ struct verdict ruling_request(struct gate *gate, const struct flow *flow, struct
 	return policy_request(gate->image, &subject, request, flow->opened);
 }
 
-/* The host of REQUEST as text, in BUFFER (ADDRESS_TEXT_SIZE) where it is an address. */
-static const char *host_text(const struct request *request, char *buffer)
-{
-	switch (request->host.kind) {
-	case HOST_NAME:
-		return request->host.name.text;
-	case HOST_LITERAL:
-		return address_format(&request->host.literal, buffer);
-	case HOST_NONE:
-	case HOST_MALFORMED:
-		break;
-	}
-	return NULL;
-}
-
-static const char *scheme_text(const struct request *request)
-{
-	switch (request->kind) {
-	case REQUEST_HTTP1:
-		return request->scheme[0] != '\0' ? request->scheme : "http";
-	case REQUEST_HTTP2:
-		return "http";
-	case REQUEST_TLS:
-		return "https";
-	case REQUEST_OTHER:
-		break;
-	}
-	return "";
-}
-
 const char *ruling_ask(struct gate *gate, struct flow *flow, const struct verdict *verdict,
 		       const struct request *request, uint64_t now)
 {
@@ -163,24 +133,12 @@ const char *ruling_ask(struct gate *gate, struct flow *flow, const struct verdic
 		.stage = request == NULL ? STAGE_CONNECT : STAGE_REQUEST,
 		.client = client.name[0] != '\0' ? client.name
 						 : address_format(&source, client_buffer),
-		.addresses = &connection.destination,
-		.address_count = 1,
-		.port = connection.port,
-		.protocol = connection.protocol,
 		.scheme = "",
-		.pins = connection.pins,
-		.pin_count = connection.pin_count,
-		.now = flow->opened,
 		.verdict = verdict,
 	};
-	if (request != NULL) {
-		question.name = host_text(request, host_buffer);
-		question.scheme = scheme_text(request);
-		question.method = request->method;
-		question.method_length = request->method_length;
-		question.target = request->target;
-		question.target_length = request->target_length;
-	}
+	hook_question_connection(&question, &connection, flow->opened);
+	if (request != NULL)
+		hook_question_request(&question, request, host_buffer);
 	int error = gate->ask(flow->policy, &question, &flow->client, flow, now, &flow->question);
 	if (error != 0)
 		return asker_problem(error);
