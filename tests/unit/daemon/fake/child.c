@@ -156,7 +156,7 @@ int main(int argc, char **argv)
 	sigset_t set;
 
 	(void)argc;
-	kind = strstr(argv[0], "gate") != NULL ? "gate" : "resolver";
+	kind = strcmp(basename(argv[0]), "pinfold-gate") == 0 ? "gate" : "resolver";
 	if (!is_bare()) {
 		fail("something came along");
 		return 1;
