@@ -117,3 +117,12 @@ const char *hello_parse(const uint8_t *message, size_t length, struct hello *out
 	*out = hello;
 	return NULL;
 }
+
+bool hello_same_host(const struct host *a, const struct host *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == HOST_NAME)
+		return name_equal(&a->name, &b->name);
+	return a->kind != HOST_LITERAL || address_equal(&a->literal, &b->literal);
+}

@@ -24,3 +24,7 @@ struct hello {
  * encrypted_client_hello is not looked into: the outer name counts.
  */
 const char *hello_parse(const uint8_t *message, size_t length, struct hello *out);
+
+/* Two hellos of one handshake name the same host: all but a few extensions of the second equals the
+ * first (RFC 8446 section 4.1.2). */
+bool hello_same_host(const struct host *a, const struct host *b);

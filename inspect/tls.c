@@ -149,16 +149,6 @@ static enum tls_step message_byte(struct tls *tls, const struct head_buffer *buf
 	return TLS_MORE;
 }
 
-/* RFC 8446 section 4.1.2: all but a few extensions of the second hello equals the first. */
-static bool is_same_host(const struct host *a, const struct host *b)
-{
-	if (a->kind != b->kind)
-		return false;
-	if (a->kind == HOST_NAME)
-		return name_equal(&a->name, &b->name);
-	return a->kind != HOST_LITERAL || address_equal(&a->literal, &b->literal);
-}
-
 static enum tls_step message_end(struct tls *tls, const struct head_buffer *buffer)
 {
 	if (tls->record_left > 0)
@@ -166,7 +156,7 @@ static enum tls_step message_end(struct tls *tls, const struct head_buffer *buff
 	const char *problem = hello_parse(buffer->bytes, tls->message_length, &tls->hello);
 	if (problem != NULL)
 		return malformed(tls, problem);
-	if (tls->second && !is_same_host(&tls->hello.host, &tls->first_host))
+	if (tls->second && !hello_same_host(&tls->hello.host, &tls->first_host))
 		return malformed(tls, "the second ClientHello names another host");
 	return TLS_HELLO;
 }
