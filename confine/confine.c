@@ -51,11 +51,10 @@ static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUS
 struct run {
 	const struct confine_options *options;
 	struct uplink uplink;
-	bool recorded; /* uplink_open() has succeeded: there is something to take away */
+	bool recorded; /* the uplink is open: there is something to take away */
 	char resolv_conf[1024], hosts[512];
 	sigset_t mask; /* the caller's */
 	int signals;   /* of passed_on, as a descriptor */
-	int host_namespace;
 	pid_t inner, middle;
 	int inner_death, middle_death;   /* pidfds */
 	int inner_socket, middle_socket; /* our ends */
@@ -116,8 +115,12 @@ static int start_inner(struct run *run)
 
 	if (error != 0)
 		return error;
-	const int not_its[] = {pair[0],      run->uplink.live,    run->uplink.state.folder,
-			       run->signals, run->host_namespace, -1};
+	int not_its[3 + UPLINK_DESCRIPTORS] = {pair[0], run->signals};
+	size_t count = 2;
+	for (size_t i = 0; i < UPLINK_DESCRIPTORS; i++)
+		if (run->uplink.descriptors[i] >= 0)
+			not_its[count++] = run->uplink.descriptors[i];
+	not_its[count] = -1;
 	const struct inner_options inner = {
 		.plan = &run->uplink.plan,
 		.command = run->options->command,
@@ -149,7 +152,6 @@ static int start_middle(struct run *run)
 			.uplink = &run->uplink,
 			.libexec = run->options->libexec,
 			.socket = pair[1],
-			.host_namespace = run->host_namespace,
 			.lifetime = lifetime[0],
 			.ready = ready[1],
 		};
@@ -222,23 +224,6 @@ static bool await_word(struct run *run, int socket, enum wire_word word)
 	return await(run, socket) && wire_expect(socket, word, &wire) == 0;
 }
 
-/* The middle's network namespace, from outside. */
-static int connect_middle(struct run *run, char *problem, size_t size)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", run->middle);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		int error = -errno;
-		snprintf(problem, size, "cannot open %s: %s", path, strerror(-error));
-		return error;
-	}
-	int error = uplink_connect(&run->uplink, fd, problem, size);
-	close(fd);
-	return error;
-}
-
 /* Everything until COMMAND may start; false when it may not. */
 static bool connect_all(struct run *run)
 {
@@ -247,7 +232,8 @@ static bool connect_all(struct run *run)
 
 	if (!await_word(run, run->middle_socket, WIRE_SEPARATE))
 		return false;
-	if (connect_middle(run, problem, sizeof(problem)) != 0) {
+	struct uplink *uplink = &run->uplink;
+	if (uplink->kind->connect(uplink, run->middle, problem, sizeof(problem)) != 0) {
 		report("%s", problem);
 		return false;
 	}
@@ -272,14 +258,15 @@ static bool start_all(struct run *run)
 	char problem[512];
 	int error;
 
-	if (uplink_open(&run->uplink, problem, sizeof(problem)) != 0) {
+	uplink_init(&run->uplink, &uplink_veth);
+	if (run->uplink.kind->open(&run->uplink, problem, sizeof(problem)) != 0) {
 		report("%s", problem);
 		return false;
 	}
 	run->recorded = true;
 	write_files(run);
 	error = start_inner(run);
-	if (error == 0 && uplink_allow(&run->uplink, problem, sizeof(problem)) != 0) {
+	if (error == 0 && run->uplink.kind->allow(&run->uplink, problem, sizeof(problem)) != 0) {
 		report("%s", problem);
 		return false;
 	}
@@ -349,13 +336,12 @@ static void end_all(struct run *run)
 		collect(run->middle);
 	/* The middle has taken everything away, unless it was killed: then this does. */
 	if (run->recorded)
-		uplink_close(&run->uplink);
+		run->uplink.kind->close(&run->uplink);
 	close_one(&run->inner_socket);
 	close_one(&run->inner_death);
 	close_one(&run->middle_death);
 	close_one(&run->ready);
 	close_one(&run->signals);
-	close_one(&run->host_namespace);
 }
 
 static int prepare(struct run *run)
@@ -373,8 +359,7 @@ static int prepare(struct run *run)
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	run->host_namespace = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	return run->signals < 0 || run->host_namespace < 0 ? -errno : 0;
+	return run->signals < 0 ? -errno : 0;
 }
 
 int confine_run(const struct confine_options *options)
@@ -382,7 +367,6 @@ int confine_run(const struct confine_options *options)
 	struct run run = {
 		.options = options,
 		.signals = -1,
-		.host_namespace = -1,
 		.inner_death = -1,
 		.middle_death = -1,
 		.inner_socket = -1,

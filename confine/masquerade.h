@@ -3,7 +3,7 @@
 
 /*
  * The host's rules for one run as text for iptables-restore and ip6tables-restore with --noflush.
- * Pure. What they do is told in uplink.c.
+ * Pure. What they do is told in veth.c.
  */
 
 #include <stdbool.h>

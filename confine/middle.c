@@ -117,7 +117,7 @@ static bool set_up(const struct middle_options *options)
 		report("cannot set up the network of the run: %s", strerror(-error));
 		return false;
 	}
-	if (uplink_configure(options->uplink, problem, sizeof(problem)) != 0) {
+	if (options->uplink->kind->configure(options->uplink, problem, sizeof(problem)) != 0) {
 		report("%s", problem);
 		return false;
 	}
@@ -132,11 +132,11 @@ static bool set_up(const struct middle_options *options)
 /* The terminal, and what COMMAND reads and writes, are none of our business. */
 static void detach(const struct middle_options *options)
 {
-	const int keep[] = {options->socket,       options->host_namespace,
-			    options->lifetime,     options->ready,
-			    options->uplink->live, options->uplink->state.folder};
+	const int *its = options->uplink->descriptors;
+	int keep[3 + UPLINK_DESCRIPTORS] = {options->socket, options->lifetime, options->ready};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+	memcpy(keep + 3, its, UPLINK_DESCRIPTORS * sizeof(*its));
 	setsid();
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
@@ -161,7 +161,6 @@ int middle_run(const struct middle_options *options)
 		};
 		status = parent_run(&parent) == 0 ? 0 : 2;
 	}
-	if (setns(options->host_namespace, CLONE_NEWNET) == 0)
-		uplink_close(options->uplink);
+	options->uplink->kind->close(options->uplink);
 	return status;
 }

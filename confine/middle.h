@@ -14,7 +14,6 @@ struct middle_options {
 	struct uplink *uplink;
 	const char *libexec;
 	int socket;         /* words with the runner */
-	int host_namespace; /* of the way out's other end */
 	int lifetime;       /* end of file: the runner is done or dead */
 	int ready;          /* a byte is written when resolver and gate are ready */
 };

@@ -2,44 +2,73 @@
 #pragma once
 
 /*
- * The way out of a run: from its middle network namespace into the host's. Here by veth, forwarding
- * and masquerading, which takes root; whatever else may serve as a way out keeps to these four
- * functions.
+ * The way out of a run: from its middle network namespace into the host's. There are two, and whoever
+ * starts a run decides which: root gets uplink_veth, forwarding and masquerading by the host's kernel; an
+ * ordinary user gets uplink_pasta, a process of his own that carries packets to sockets of the host.
  *
- * Everything on the host carries the run's id: the interface by its name, the rules by a comment,
- * so that a later run can sweep what a killed one left.
+ * Order of a run: open, allow, connect, configure, close. The middle end is PLAN_UP with the plan's
+ * addresses in both.
  */
 
-#include <stddef.h>
+#include <sys/types.h>
 
 #include "confine/plan.h"
 #include "confine/state.h"
 
-struct uplink {
-	struct plan plan;
-	struct state state;
-	int backend;
-	int live; /* its flock says that the run lives; shared by every process that may clean up */
+struct uplink;
+
+struct uplink_kind {
+	/*
+	 * In the host's network namespace, before anything else of the run exists: chooses names and
+	 * addresses that are free. 0, or negative errno with one line in PROBLEM and nothing left
+	 * behind.
+	 */
+	int (*open)(struct uplink *uplink, char *problem, size_t size);
+
+	/*
+	 * There: lets the run's packets through the host. May take plan.ipv6 back. On failure close
+	 * is still due, here and below.
+	 */
+	int (*allow)(struct uplink *uplink, char *problem, size_t size);
+
+	/* There: connects the network namespace of the process MIDDLE. */
+	int (*connect)(struct uplink *uplink, pid_t middle, char *problem, size_t size);
+
+	/* In the middle network namespace, afterwards: its own end. */
+	int (*configure)(const struct uplink *uplink, char *problem, size_t size);
+
+	/*
+	 * Takes everything away. May be called again, by any process of the run that may clean up
+	 * when another was killed; the caller's network namespace may be another one afterwards.
+	 */
+	void (*close)(struct uplink *uplink);
 };
 
-/*
- * In the host's network namespace. Sweeps what killed runs left, chooses names and addresses that are
- * free, and records the run. 0, or negative errno with one line in PROBLEM and nothing left behind.
- */
-int uplink_open(struct uplink *uplink, char *problem, size_t size);
+extern const struct uplink_kind uplink_veth, uplink_pasta;
+
+#define UPLINK_DESCRIPTORS 4
+
+struct uplink {
+	const struct uplink_kind *kind;
+	struct plan plan;
+	/* Descriptors of the processes that may clean up, and of nobody else; -1: none. */
+	int descriptors[UPLINK_DESCRIPTORS];
+	/* A descriptor that is readable once the way out is gone, in the process that opened it; -1:
+	 * that cannot be. */
+	int death;
+	struct state state; /* veth: which runs there are */
+	int backend;        /* veth: which iptables */
+	pid_t pid;          /* pasta: the process, in the process that opened it; 0: none */
+};
+
+/* Nothing is open. */
+void uplink_init(struct uplink *uplink, const struct uplink_kind *kind);
 
 /*
- * In the host's network namespace: lets the run's packets through the host. May take plan.ipv6 back.
- * On failure uplink_close() is still due.
+ * For the kinds: a plan from addresses that no route of this network namespace covers. TAKEN has
+ * PLAN_BLOCK_COUNT entries, with the blocks that are not free. 0 or negative errno.
  */
-int uplink_allow(struct uplink *uplink, char *problem, size_t size);
+int uplink_choose(struct uplink *uplink, bool *taken);
 
-/* In the host's network namespace: connects the one behind MIDDLE, as PLAN_UP. */
-int uplink_connect(const struct uplink *uplink, int middle, char *problem, size_t size);
-
-/* In the middle network namespace, afterwards: its own end. */
-int uplink_configure(const struct uplink *uplink, char *problem, size_t size);
-
-/* In the host's network namespace: takes everything away. May be called again, by any process of
- * the run. */
-void uplink_close(struct uplink *uplink);
+/* For the kinds, in the middle network namespace: addresses and routes of PLAN_UP. */
+int uplink_address(const struct plan *plan);
