@@ -554,7 +554,10 @@ def sandboxed(t):
     same([int(fields[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")], [0] * 5)
     same((fields["NoNewPrivs"], fields["Seccomp"]), ("1", "2"))
     for fd in os.listdir(f"/proc/{pid}/fd"):
-        target = os.readlink(f"/proc/{pid}/fd/{fd}")
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{fd}")
+        except FileNotFoundError: # a query to a server that is over
+            continue
         assert target.startswith(("socket:", "anon_inode:", "pipe:", "/dev/null", "/memfd:")) or fd in "012", (fd, target)
 
 
