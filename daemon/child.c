@@ -50,20 +50,27 @@ void child_init(struct child *child, enum child_kind kind, struct loop *loop, co
 	snprintf(child->path, sizeof(child->path), "%s", path);
 }
 
-void child_end(struct child *child, uint64_t now)
+static void begin_ending(struct child *child, uint64_t now)
 {
 	if (child->state != CHILD_STARTING && child->state != CHILD_READY)
 		return;
-	loop_close(child->loop, &child->messages);
 	child->state = CHILD_ENDING;
 	child->deadline = now + CHILD_END_MS;
+}
+
+void child_end(struct child *child, uint64_t now)
+{
+	if (child->messages.fd >= 0)
+		shutdown(child->messages.fd, SHUT_WR);
+	begin_ending(child, now);
 }
 
 /* Ends a child that broke the protocol: it may be in an attacker's hands, so it gets no time. */
 void child_break(struct child *child, const char *why)
 {
 	snprintf(child->problem, sizeof(child->problem), "%s", why);
-	child_end(child, loop_now());
+	loop_close(child->loop, &child->messages);
+	begin_ending(child, loop_now());
 	kill(child->process.pid, SIGKILL);
 }
 
@@ -111,6 +118,9 @@ static bool take_message(struct child *child, const struct message *message)
 {
 	const union message_body *body = &message->body;
 
+	/* Of one that ends, the last lines are wanted, and no answer any more. */
+	if (child->state == CHILD_ENDING && message->type != MESSAGE_AUDIT)
+		return true;
 	switch (message->type) {
 	case MESSAGE_READY:
 		if (child->state != CHILD_STARTING)
@@ -141,8 +151,7 @@ static bool take_message(struct child *child, const struct message *message)
 		child->events->status(child);
 		return true;
 	case MESSAGE_AUDIT:
-		child->events->audit(child, &body->audit);
-		return true;
+		return child->events->audit(child, &body->audit);
 	case MESSAGE_NOTICE:
 		if (child->state != CHILD_READY)
 			return false;
@@ -156,30 +165,37 @@ static bool take_message(struct child *child, const struct message *message)
 	}
 }
 
-static void messages_ready(struct loop_source *source, uint32_t events)
+/* False when there is nothing more to read now. */
+static bool take_some(struct child *child)
 {
-	struct child *child = loop_container(source, struct child, messages);
 	struct message message;
 
-	(void)events;
-	for (int i = 0; i < MESSAGES_AT_ONCE && source->fd >= 0; i++) {
-		int result = message_receive(source->fd, &message, MSG_DONTWAIT);
+	for (int i = 0; i < MESSAGES_AT_ONCE && child->messages.fd >= 0; i++) {
+		int result = message_receive(child->messages.fd, &message, MSG_DONTWAIT);
 		if (result == -EAGAIN)
-			return;
+			return false;
 		if (result < 0 && result != -EPROTO)
 			result = 0; /* reset: it died with messages unread */
 		if (result == 0) {
-			child_end(child, loop_now());
-			return;
+			loop_close(child->loop, &child->messages);
+			begin_ending(child, loop_now());
+			return false;
 		}
 		if (result == 1)
 			for (uint32_t d = 0; d < message.fd_count; d++)
 				close(message.fds[d]);
 		if (result < 0 || message.fd_count > 0 || !take_message(child, &message)) {
 			child_break(child, "sent a message that is not right");
-			return;
+			return false;
 		}
 	}
+	return child->messages.fd >= 0;
+}
+
+static void messages_ready(struct loop_source *source, uint32_t events)
+{
+	(void)events;
+	take_some(loop_container(source, struct child, messages));
 }
 
 static void describe_death(struct child *child, int status)
@@ -205,9 +221,9 @@ static void death_ready(struct loop_source *source, uint32_t events)
 	int status = 0;
 
 	(void)events;
-	/* Its last words may still be in the socket. */
-	if (child->messages.fd >= 0)
-		messages_ready(&child->messages, EPOLLIN);
+	/* Its last words may still be in the socket, as many as that holds. */
+	while (take_some(child))
+		;
 	if (spawn_collect(&child->process, &status) == -EAGAIN)
 		return;
 	describe_death(child, status);

@@ -30,7 +30,7 @@
  */
 #define CHILD_PULSE_MS   5000u
 #define CHILD_SILENT_MAX 2u
-/* From closing its socket to SIGKILL. */
+/* From the end of what it is sent to SIGKILL. */
 #define CHILD_END_MS 2000u
 /* A NOTICE sooner than this after another is dropped: only a child gone bad sends so many. */
 #define CHILD_NOTICE_MS 1000u
@@ -51,7 +51,8 @@ enum child_state {
 	CHILD_STARTING, /* START is sent; leaves by READY, or by ENDING at `deadline` or after
 			   FAILED */
 	CHILD_READY,    /* works; leaves by death, or by ENDING after junk or silence */
-	CHILD_ENDING    /* its socket is closed; killed at `deadline`; leaves by death */
+	CHILD_ENDING    /* gets no more messages, its audit records are taken until its socket ends;
+			   killed at `deadline`; leaves by death */
 };
 
 struct child;
@@ -62,7 +63,8 @@ struct child_events {
 	void (*died)(struct child *child); /* also a start that failed; `problem` says why */
 	void (*reloaded)(struct child *child, const char *problem); /* NULL: it took the policy */
 	void (*status)(struct child *child);
-	void (*audit)(struct child *child, const struct audit_record *record);
+	/* False when the record is not right, which ends the child. */
+	bool (*audit)(struct child *child, const struct audit_record *record);
 	void (*notice)(struct child *child, const char *text); /* one printable line */
 	void (*hook)(struct child *child, const struct message_hook *wish);
 };
@@ -111,7 +113,7 @@ int child_ask_status(struct child *child);
 /* Ends at once a child that does what its program does not; WHY is for the log. */
 void child_break(struct child *child, const char *why);
 
-/* Closes its socket, which asks it to exit. */
+/* Ends what it is sent, which asks it to send its last records and exit. */
 void child_end(struct child *child, uint64_t now);
 
 /* Ends what takes too long, and asks whether it is alive. */

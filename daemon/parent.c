@@ -144,22 +144,20 @@ static void child_status(struct child *child)
 	status_arrived(child->owner);
 }
 
-static void child_audit(struct child *child, const struct audit_record *record)
+static bool child_audit(struct child *child, const struct audit_record *record)
 {
 	struct parent *parent = child->owner;
 	char line[AUDIT_LINE_MAX];
 	uint64_t now = loop_now();
 
-	if (!audit_record_is_sane(record)) {
-		report("%s sent an audit record that is not right", child_kind_text(child->kind));
-		child_end(child, now);
-		return;
-	}
+	if (!audit_record_is_sane(record))
+		return false;
 	size_t length = audit_format(record, parent->image.opened, line, sizeof(line));
-	if (length == 0)
-		return;
-	audit_write(&parent->audit, line, length, now);
-	control_follow(&parent->control, line, length, now);
+	if (length > 0) {
+		audit_write(&parent->audit, line, length, now);
+		control_follow(&parent->control, line, length, now);
+	}
+	return true;
 }
 
 static void child_notice(struct child *child, const char *text)

@@ -21,7 +21,7 @@
  *         problem} [connection]      descriptor when it could not
  *                                <-  AUDIT {record}, any time, never blocking
  *                                <-  NOTICE {text} for people, after READY, seldom, never blocking
- *   (closing the socket)         ->  exit
+ *   (end of file)                ->  the records it still has, and exit
  */
 
 #include <stdbool.h>

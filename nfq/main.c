@@ -8,8 +8,8 @@
  * one loop in one thread: packets from the queue, notices of the static floor, messages from the
  * parent, and what is due by time. Notices are only reported, so they come after the queue and one
  * batch a turn: a flood of them costs itself its audit lines and nobody a verdict. All state is in static tables (nfq/limits.h); a packet never allocates, opens or waits for
- * anything. When the parent closes its end the gate ends; when the gate ends in any way the kernel
- * drops what it held and what would be queued.
+ * anything. When the parent ends the conversation the gate reports what was refused so far and ends;
+ * when the gate ends in any way the kernel drops what it held and what would be queued.
  *
  * A reload maps the new image, opens it, and swaps; packets are judged by one image from start to
  * end since nothing else runs meanwhile.
@@ -277,35 +277,6 @@ static void status(void)
 		exit(EXIT_ENDED);
 }
 
-/* One message of the parent; exits at its end of file and on junk. */
-static void converse(void)
-{
-	static struct message message;
-	int got = message_receive(MESSAGE_FD, &message, MSG_DONTWAIT);
-
-	if (got == -EAGAIN)
-		return;
-	if (got == 0)
-		exit(EXIT_ENDED);
-	if (got < 0)
-		exit(EXIT_BROKEN);
-	switch (message.type) {
-	case MESSAGE_RELOAD:
-		reload(&message);
-		break;
-	case MESSAGE_STATUS:
-		status();
-		break;
-	case MESSAGE_HOOK:
-		hooks_arrived(&hooks, &message.body.hook,
-			      message.fd_count > 0 ? message.fds[0] : -1, tick());
-		return;
-	default:
-		exit(EXIT_BROKEN);
-	}
-	close_descriptors(&message);
-}
-
 static void take_packet(void *context, const struct arrival *arrival)
 {
 	judge_packet(&gate, arrival, *(const uint64_t *)context);
@@ -358,6 +329,49 @@ static int patience(void)
 	int expiry = judge_next_expiry(now), answer = hooks_wait(&hooks, now);
 
 	return expiry < 0 || (answer >= 0 && answer < expiry) ? answer : expiry;
+}
+
+/*
+ * Whose connection was refused may have ended at once, and all of us with it; the kernel's copies were
+ * here before the refusal. Bounded, since others may go on.
+ */
+static _Noreturn void end(void)
+{
+	struct pollfd log = {.fd = log_fd(), .events = POLLIN};
+
+	drain_queue();
+	for (unsigned i = 0; i < BATCHES_PER_TURN && poll(&log, 1, 0) > 0; i++)
+		read_notices();
+	exit(EXIT_ENDED);
+}
+
+/* One message of the parent; exits at its end of file and on junk. */
+static void converse(void)
+{
+	static struct message message;
+	int got = message_receive(MESSAGE_FD, &message, MSG_DONTWAIT);
+
+	if (got == -EAGAIN)
+		return;
+	if (got == 0)
+		end();
+	if (got < 0)
+		exit(EXIT_BROKEN);
+	switch (message.type) {
+	case MESSAGE_RELOAD:
+		reload(&message);
+		break;
+	case MESSAGE_STATUS:
+		status();
+		break;
+	case MESSAGE_HOOK:
+		hooks_arrived(&hooks, &message.body.hook,
+			      message.fd_count > 0 ? message.fds[0] : -1, tick());
+		return;
+	default:
+		exit(EXIT_BROKEN);
+	}
+	close_descriptors(&message);
 }
 
 static _Noreturn void run(void)

@@ -389,6 +389,17 @@ print("rest open")
 
 
 @case
+def audit_lines_of_a_short_run():
+    """What ends at once after its refusal has its line: of the static floor, of the gate, of the resolver."""
+    def lines(command, times):
+        return [run("bash", "-c", command).stderr.count('"verdict":"deny"') for _ in range(times)]
+    expect(lines(": </dev/tcp/169.254.169.254/80", times=50), [1] * 50, "metadata")
+    expect(lines(":", times=1), [0], "nothing refused")
+    expect(lines("echo x >/dev/udp/192.0.2.1/9", times=10), [1] * 10, "gate")
+    expect(lines("getent ahostsv4 metadata.google.internal", times=10), [1] * 10, "resolver")
+
+
+@case
 def the_rest_dies_with_it():
     expect(status("sh", "-c", "sleep 1000 & setsid sleep 1000 & (sleep 1000 & ) ; exit 3"), 3)
     expect([line for line in processes().values() if "sleep" in line], [])

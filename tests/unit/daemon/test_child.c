@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,9 @@
 #include "config/config.h"
 #include "daemon/child.h"
 #include "daemon/hook.h"
+
+/* The record that the owner finds not right; beyond what the other tests see. */
+#define FALSE_RECORD 81
 
 static struct loop loop;
 static struct child child;
@@ -64,11 +68,12 @@ static void on_status(struct child *c)
 	seen.status++;
 }
 
-static void on_audit(struct child *c, const struct audit_record *record)
+static bool on_audit(struct child *c, const struct audit_record *record)
 {
 	(void)c;
 	assert_int_equal(record->reason, REASON_METADATA);
 	seen.audit++;
+	return seen.audit != FALSE_RECORD;
 }
 
 static void on_notice(struct child *c, const char *text)
@@ -112,6 +117,7 @@ static struct image make_image(const char *text, uint64_t generation)
 #define REFUSING "policies: {default: {}, refuse-gate: {}}"
 #define DYING    "policies: {default: {}, die-gate: {}}"
 #define HANGING  "policies: {default: {}, hang-gate: {}}"
+#define TALKING  "policies: {default: {}, last-gate: {}}"
 
 static int set_up(void **state)
 {
@@ -197,6 +203,37 @@ static void test_life(void **state)
 	assert_int_equal(child.state, CHILD_ENDING);
 	until(&seen.died, 1);
 	assert_int_equal(child.state, CHILD_DOWN);
+}
+
+/* What it says when it is asked to end is heard, whether or not it is dead by then. */
+static void test_last_words(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		seen.audit = seen.died = 0;
+		assert_int_equal(start(TALKING), 0);
+		until(&seen.ready, i + 1);
+		/* Asked and not yet answered: no reason to end it in another way. */
+		assert_int_equal(child_ask_status(&child), 0);
+		child_end(&child, loop_now());
+		struct pollfd death = {.fd = child.process.pidfd, .events = POLLIN};
+		if (i == 1)
+			poll(&death, 1, 500);
+		until(&seen.died, 1);
+		assert_int_equal(seen.audit, 80);
+		assert_int_equal(seen.status, 0);
+		assert_string_equal(child.problem, "exit status 0");
+	}
+}
+
+static void test_false_record(void **state)
+{
+	(void)state;
+	start_ready();
+	seen.audit = FALSE_RECORD - 1;
+	kill(child.process.pid, SIGUSR1);
+	until(&seen.died, 1);
+	assert_string_equal(child.problem, "sent a message that is not right");
 }
 
 static void test_reload_refused(void **state)
@@ -497,6 +534,7 @@ int main(void)
 		CASE(test_silent),       CASE(test_junk),           CASE(test_out_of_place),
 		CASE(test_backoff),      CASE(test_no_program),     CASE(test_find),
 		CASE(test_seals),        CASE(test_hook),           CASE(test_hooks_without_end),
+		CASE(test_seals),        CASE(test_last_words),     CASE(test_false_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

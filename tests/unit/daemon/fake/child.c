@@ -5,7 +5,8 @@
  * under the names of both programs.
  *
  * At START and RELOAD the image is opened. A policy named `refuse-resolver` or `refuse-gate` is
- * refused by the child of that name, `hang-…` gets no answer, `die-…` is died over.
+ * refused by the child of that name, `hang-…` gets no answer, `die-…` is died over. With one named
+ * `last-…` it sends LAST_RECORDS audit records when its time has come.
  *
  * SIGUSR1 sends an audit record and a notice, SIGUSR2 a message that only a parent may send.
  */
@@ -29,6 +30,9 @@
 
 static const char *kind;
 static uint64_t generation;
+static bool last_words;
+
+#define LAST_RECORDS 80
 
 static void fail(const char *text)
 {
@@ -70,6 +74,7 @@ static const char *take_image(int settings_fd, int policy_fd)
 		pause();
 	if (names(image, "refuse"))
 		return "told to refuse";
+	last_words = names(image, "last");
 	generation = policy_image_generation(image);
 	munmap(bytes, (size_t)file.st_size);
 	return NULL;
@@ -90,8 +95,12 @@ static void send_audit(void)
 
 	snprintf(body.audit.client, sizeof(body.audit.client), "%s", kind);
 	message_send(MESSAGE_FD, MESSAGE_AUDIT, &body, NULL, 0, 0);
-	memset(&body, 0, sizeof(body));
-	snprintf(body.notice.text, sizeof(body.notice.text), "a line\nof the child");
+}
+
+static void send_notice(void)
+{
+	union message_body body = {.notice = {.text = "a line\nof the child"}};
+
 	message_send(MESSAGE_FD, MESSAGE_NOTICE, &body, NULL, 0, 0);
 }
 
@@ -99,10 +108,12 @@ static void take_signal(int number)
 {
 	union message_body body = {.drop_client = {.key = {{0}}}};
 
-	if (number == SIGUSR1)
+	if (number == SIGUSR1) {
 		send_audit();
-	else
+		send_notice();
+	} else {
 		message_send(MESSAGE_FD, MESSAGE_DROP_CLIENT, &body, NULL, 0, 0);
+	}
 }
 
 static void take_message(struct message *message)
@@ -176,7 +187,10 @@ int main(int argc, char **argv)
 		if (fds[0].revents == 0)
 			continue;
 		if (message_receive(MESSAGE_FD, &message, 0) != 1)
-			return 0;
+			break;
 		take_message(&message);
 	}
+	for (int i = 0; last_words && i < LAST_RECORDS; i++)
+		send_audit();
+	return 0;
 }
