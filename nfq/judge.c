@@ -55,16 +55,7 @@
 #include "nfq/limits.h"
 #include "nfq/read.h"
 #include "nfq/ruling.h"
-
-static void end_arrival(struct gate *gate, const struct arrival *arrival, enum mark_state state)
-{
-	gate->sink->verdict(gate->sink, arrival->id, SINK_ACCEPT, arrival->mark, state);
-}
-
-static void drop_arrival(struct gate *gate, const struct arrival *arrival)
-{
-	gate->sink->verdict(gate->sink, arrival->id, SINK_DROP, arrival->mark, MARK_NONE);
-}
+#include "nfq/settle.h"
 
 static void key_of(const struct arrival *arrival, const struct packet *packet, struct flow_key *key)
 {
@@ -120,12 +111,12 @@ static void judge_unreadable(struct gate *gate, const struct arrival *arrival,
 	if (verdict_refuses(&verdict) && client.governed) {
 		ruling_report(gate, &key, &client, STAGE_CONNECT, &verdict, NULL, problem, now);
 		gate->counters[COUNTER_REFUSED]++;
-		end_arrival(gate, arrival, MARK_REFUSED);
+		settle_pass(gate, arrival, MARK_REFUSED);
 		return;
 	}
 	if (client.governed)
 		ruling_report(gate, &key, &client, STAGE_CONNECT, &verdict, NULL, problem, now);
-	end_arrival(gate, arrival, MARK_ALLOWED);
+	settle_pass(gate, arrival, MARK_ALLOWED);
 }
 
 /* A new flow of CLIENT; NULL: ARRIVAL is dropped for want of room. */
@@ -137,7 +128,7 @@ static struct flow *add_flow(struct gate *gate, const struct arrival *arrival,
 
 	if (flow == NULL) {
 		gate->counters[COUNTER_OVERFLOW]++;
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		return NULL;
 	}
 	flow->sequence = sequence;
@@ -163,7 +154,7 @@ static void conclude_connect(struct gate *gate, struct flow *flow, struct ruling
 			      words, now);
 	}
 	if (verdict_refuses(verdict)) {
-		read_refuse(gate, flow, NULL, verdict, now);
+		settle_refuse(gate, flow, NULL, verdict, now);
 		return;
 	}
 	flow->passed = flow->lifted = true;
@@ -192,7 +183,7 @@ static void ask_connect(struct gate *gate, const struct arrival *arrival,
 		return;
 	if ((key->protocol == IPPROTO_TCP && packet->payload_length > 0) ||
 	    hold_add(flow, arrival->id, arrival->mark, packet->sequence + 1) < 0)
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 	else
 		gate->counters[COUNTER_HELD]++;
 	problem = ruling_ask(gate, flow, &ruling->verdict, NULL, now);
@@ -206,7 +197,7 @@ static void ask_connect(struct gate *gate, const struct arrival *arrival,
 static void hold_datagram(struct gate *gate, struct flow *flow, const struct arrival *arrival)
 {
 	if (hold_add(flow, arrival->id, arrival->mark, 0) < 0)
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 	else
 		gate->counters[COUNTER_HELD]++;
 }
@@ -224,14 +215,14 @@ static void judge_datagram(struct gate *gate, const struct arrival *arrival,
 	}
 	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
 	if (!client.governed) {
-		end_arrival(gate, arrival, MARK_ALLOWED);
+		settle_pass(gate, arrival, MARK_ALLOWED);
 		return;
 	}
 	struct ruling ruling = ruling_connect(gate, key, &client, NULL, now);
 	const struct verdict *verdict = &ruling.verdict;
 
 	if (verdict->asks_hook && flow != NULL && flow->generation == gate->generation) {
-		end_arrival(gate, arrival, MARK_REFUSED);
+		settle_pass(gate, arrival, MARK_REFUSED);
 		return;
 	}
 	if (flow != NULL && (verdict->asks_hook || !verdict_refuses(verdict))) {
@@ -245,7 +236,7 @@ static void judge_datagram(struct gate *gate, const struct arrival *arrival,
 	if (!verdict_refuses(verdict)) {
 		report_connect(gate, key, &client, &ruling, now);
 		gate->counters[COUNTER_ALLOWED]++;
-		end_arrival(gate, arrival, MARK_ALLOWED);
+		settle_pass(gate, arrival, MARK_ALLOWED);
 		return;
 	}
 	if (flow == NULL || flow->reason != verdict->reason) {
@@ -256,7 +247,7 @@ static void judge_datagram(struct gate *gate, const struct arrival *arrival,
 		else
 			flow->reason = verdict->reason;
 	}
-	end_arrival(gate, arrival, MARK_REFUSED);
+	settle_pass(gate, arrival, MARK_REFUSED);
 }
 
 /* The connect verdict for a new TCP flow, carried out but for an allowed SYN with payload. */
@@ -269,7 +260,7 @@ static void judge_new_flow(struct gate *gate, const struct arrival *arrival,
 	gate->counters[COUNTER_FLOWS]++;
 	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
 	if (!client.governed) {
-		end_arrival(gate, arrival, MARK_ALLOWED);
+		settle_pass(gate, arrival, MARK_ALLOWED);
 		return;
 	}
 	struct ruling ruling = ruling_connect(gate, key, &client, NULL, now);
@@ -282,7 +273,7 @@ static void judge_new_flow(struct gate *gate, const struct arrival *arrival,
 		report_connect(gate, key, &client, &ruling, now);
 		remember_refusal(gate, key, &client, &ruling.verdict, packet->sequence, now);
 		gate->counters[COUNTER_REFUSED]++;
-		end_arrival(gate, arrival, MARK_REFUSED);
+		settle_pass(gate, arrival, MARK_REFUSED);
 		return;
 	}
 	/* An allowed flow whose requests are read is reported with the first of them. */
@@ -295,11 +286,11 @@ static void judge_new_flow(struct gate *gate, const struct arrival *arrival,
 	if (!ruling.reads) {
 		gate->counters[COUNTER_ALLOWED]++;
 		flow_enter(flow, FLOW_ALLOWED, now);
-		end_arrival(gate, arrival, MARK_ALLOWED);
+		settle_pass(gate, arrival, MARK_ALLOWED);
 	} else if (packet->payload_length > 0) {
 		read_packet(gate, flow, arrival, packet, now);
 	} else {
-		end_arrival(gate, arrival, MARK_WATCHED);
+		settle_pass(gate, arrival, MARK_WATCHED);
 	}
 }
 
@@ -329,7 +320,7 @@ static bool judge_again(struct gate *gate, struct flow *flow, uint64_t now)
 	if (!verdict_refuses(&ruling.verdict) || (ruling.verdict.asks_hook && flow->lifted))
 		return false;
 	report_connect(gate, &flow->key, &client, &ruling, now);
-	read_refuse(gate, flow, NULL, &ruling.verdict, now);
+	settle_refuse(gate, flow, NULL, &ruling.verdict, now);
 	return true;
 }
 
@@ -340,16 +331,16 @@ static void judge_known(struct gate *gate, struct flow *flow, const struct arriv
 	judge_again(gate, flow, now);
 	if (packet->payload_length > 0 && arrival->mark_state == MARK_NONE &&
 	    (packet->flags & PACKET_SYN) == 0 && flow->state != FLOW_REFUSED) {
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		return;
 	}
 	switch ((enum flow_state)flow->state) {
 	case FLOW_ALLOWED:
-		end_arrival(gate, arrival, MARK_ALLOWED);
+		settle_pass(gate, arrival, MARK_ALLOWED);
 		break;
 	case FLOW_OPENED:
 		if (packet->payload_length == 0 && (packet->flags & PACKET_URG) == 0) {
-			end_arrival(gate, arrival, MARK_WATCHED);
+			settle_pass(gate, arrival, MARK_WATCHED);
 			flow_touch(flow, now);
 			break;
 		}
@@ -358,7 +349,7 @@ static void judge_known(struct gate *gate, struct flow *flow, const struct arriv
 	case FLOW_ASKING:
 		if (flow->reader == NULL) {
 			/* the SYN again, and nothing else can come */
-			drop_arrival(gate, arrival);
+			settle_drop(gate, arrival);
 			break;
 		}
 		read_packet(gate, flow, arrival, packet, now);
@@ -370,7 +361,7 @@ static void judge_known(struct gate *gate, struct flow *flow, const struct arriv
 	case FLOW_REFUSED:
 	case FLOW_FREE:
 	case FLOW_STATES:
-		end_arrival(gate, arrival, MARK_REFUSED);
+		settle_pass(gate, arrival, MARK_REFUSED);
 		break;
 	}
 }
@@ -403,7 +394,7 @@ void judge_hooked(struct gate *gate, struct flow *flow, uint64_t id, const struc
 		gate->counters[COUNTER_OVERFLOW]++;
 		ruling_report_flow(gate, flow, STAGE_REQUEST, &verdict, NULL,
 				   "too many unfinished requests", now);
-		read_refuse(gate, flow, NULL, &verdict, now);
+		settle_refuse(gate, flow, NULL, &verdict, now);
 		return;
 	}
 	if (changed && judge_again(gate, flow, now))
@@ -428,7 +419,7 @@ static void judge_port_again(struct gate *gate, struct flow *flow, const struct 
 
 	silence(gate, flow, now);
 	if (packet->payload_length > 0) {
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		return;
 	}
 	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
@@ -437,10 +428,10 @@ static void judge_port_again(struct gate *gate, struct flow *flow, const struct 
 	if (client.governed && verdict_refuses(&ruling.verdict)) {
 		report_connect(gate, key, &client, &ruling, now);
 		gate->counters[COUNTER_REFUSED]++;
-		end_arrival(gate, arrival, MARK_REFUSED);
+		settle_pass(gate, arrival, MARK_REFUSED);
 		return;
 	}
-	end_arrival(gate, arrival, MARK_WATCHED);
+	settle_pass(gate, arrival, MARK_WATCHED);
 }
 
 static void judge_syn(struct gate *gate, struct flow *flow, const struct arrival *arrival,
@@ -460,7 +451,7 @@ static void judge_syn(struct gate *gate, struct flow *flow, const struct arrival
 		return;
 	}
 	if (flow != NULL && !same && flow->passed && now - flow->opened < SYN_SETTLE_MS) {
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		return;
 	}
 	if (flow != NULL)
@@ -474,12 +465,12 @@ static void judge_unknown(struct gate *gate, const struct arrival *arrival,
 	struct client_match client;
 
 	if (packet->payload_length == 0 && arrival->mark_state == MARK_WATCHED) {
-		end_arrival(gate, arrival, MARK_WATCHED);
+		settle_pass(gate, arrival, MARK_WATCHED);
 		return;
 	}
 	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
 	if (!client.governed) {
-		end_arrival(gate, arrival, MARK_ALLOWED);
+		settle_pass(gate, arrival, MARK_ALLOWED);
 		return;
 	}
 	struct verdict verdict = ruling_own();
@@ -488,7 +479,7 @@ static void judge_unknown(struct gate *gate, const struct arrival *arrival,
 		      "in the middle of a connection that the gate does not know", now);
 	gate->counters[COUNTER_REFUSED]++;
 	remember_refusal(gate, key, &client, &verdict, packet->sequence, now);
-	end_arrival(gate, arrival, MARK_REFUSED);
+	settle_pass(gate, arrival, MARK_REFUSED);
 }
 
 static void judge_reset(struct gate *gate, struct flow *flow, const struct arrival *arrival,
@@ -496,11 +487,11 @@ static void judge_reset(struct gate *gate, struct flow *flow, const struct arriv
 {
 	if (packet->payload_length > 0) {
 		/* RFC 9293 section 3.10.7.3 allows octets in a RST; no request is made of them. */
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		return;
 	}
 	silence(gate, flow, now);
-	end_arrival(gate, arrival, MARK_WATCHED);
+	settle_pass(gate, arrival, MARK_WATCHED);
 }
 
 static void judge_tcp(struct gate *gate, const struct arrival *arrival, const struct packet *packet,
@@ -512,7 +503,7 @@ static void judge_tcp(struct gate *gate, const struct arrival *arrival, const st
 	if ((packet->flags & PACKET_RST) != 0)
 		judge_reset(gate, flow, arrival, packet, now);
 	else if (urgent && (flow == NULL || (packet->flags & PACKET_SYN) != 0))
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 	else if ((packet->flags & (PACKET_SYN | PACKET_ACK)) == PACKET_SYN)
 		judge_syn(gate, flow, arrival, packet, key, now);
 	else if (flow != NULL)

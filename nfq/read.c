@@ -40,141 +40,7 @@
 #include "nfq/hold.h"
 #include "nfq/limits.h"
 #include "nfq/ruling.h"
-
-static void end_arrival(struct gate *gate, const struct arrival *arrival, enum mark_state state)
-{
-	gate->sink->verdict(gate->sink, arrival->id, SINK_ACCEPT, arrival->mark, state);
-}
-
-static void drop_arrival(struct gate *gate, const struct arrival *arrival)
-{
-	gate->sink->verdict(gate->sink, arrival->id, SINK_DROP, arrival->mark, MARK_NONE);
-}
-
-void read_refuse(struct gate *gate, struct flow *flow, const struct arrival *arrival,
-		 const struct verdict *verdict, uint64_t now)
-{
-	unsigned refused = hold_refuse(flow, true, gate->sink);
-
-	if (arrival != NULL && refused == 0)
-		end_arrival(gate, arrival, MARK_REFUSED);
-	else if (arrival != NULL)
-		drop_arrival(gate, arrival);
-	flow->reason = verdict->reason;
-	flow_enter(flow, FLOW_REFUSED, now);
-	gate->counters[COUNTER_REFUSED]++;
-}
-
-static void allow(struct gate *gate, struct flow *flow, const struct arrival *arrival, uint64_t now)
-{
-	hold_release_all(flow, MARK_ALLOWED, gate->sink);
-	if (arrival != NULL)
-		end_arrival(gate, arrival, MARK_ALLOWED);
-	flow_enter(flow, FLOW_ALLOWED, now);
-}
-
-/* The gate itself cannot go on with FLOW: refused in every mode. */
-static void give_up(struct gate *gate, struct flow *flow, const struct arrival *arrival,
-		    const char *detail, uint64_t now)
-{
-	struct verdict verdict = ruling_own();
-
-	gate->counters[COUNTER_OVERFLOW]++;
-	ruling_report_flow(gate, flow, STAGE_REQUEST, &verdict, NULL, detail, now);
-	read_refuse(gate, flow, arrival, &verdict, now);
-}
-
-/* The flow cannot be read: a malformed request to the engine, which knows the mode. */
-static void unreadable(struct gate *gate, struct flow *flow, const struct arrival *arrival,
-		       const char *problem, uint64_t now)
-{
-	struct subject subject = {.policy = flow->policy, .root = flow->root};
-	struct verdict verdict =
-		ruling_unreadable(gate, &flow->key, &flow->client, &subject, flow->opened);
-
-	if (verdict.outcome != OUTCOME_ALLOW)
-		ruling_report_flow(gate, flow, STAGE_REQUEST, &verdict, NULL, problem, now);
-	if (verdict_refuses(&verdict))
-		read_refuse(gate, flow, arrival, &verdict, now);
-	else
-		allow(gate, flow, arrival, now);
-}
-
-static const struct name *name_of(const struct request *request)
-{
-	return !request->malformed && request->host.kind == HOST_NAME ? &request->host.name : NULL;
-}
-
-enum judged {
-	JUDGED_ALLOWED,
-	JUDGED_REFUSED, /* reported, not yet carried out */
-	JUDGED_ASKING   /* FLOW waits for the hook */
-};
-
-/* Reports VERDICT on EVENT and remembers its name. WORDS are of or about the hook. EARLY: its own
- * event will follow. */
-static enum judged settle_event(struct gate *gate, struct flow *flow,
-				const struct stream_event *event, bool early,
-				const struct verdict *verdict, bool pinned, const char *words,
-				uint64_t now)
-{
-	struct reader_slot *reader = flow->reader;
-	const struct name *name = name_of(&event->request);
-	bool refused = verdict_refuses(verdict) || verdict->outcome == OUTCOME_WAIT;
-	bool allowed_first = verdict->outcome == OUTCOME_ALLOW && !flow->logged && !early;
-
-	if (refused || (verdict->outcome == OUTCOME_DENY && !early) ||
-	    (allowed_first && gate->log_allowed))
-		ruling_report_flow(gate, flow, STAGE_REQUEST, verdict, name,
-				   words[0] != '\0' ? words : event->problem, now);
-	if (refused)
-		return JUDGED_REFUSED;
-	if (allowed_first) {
-		flow->logged = true;
-		gate->counters[COUNTER_ALLOWED]++;
-	}
-	reader->pinned = name != NULL && pinned;
-	if (name != NULL)
-		reader->name = *name;
-	return JUDGED_ALLOWED;
-}
-
-/* Judges EVENT, puts it to the hook where that is to be asked, or reports it. */
-static enum judged judge_event(struct gate *gate, struct flow *flow, struct stream_event *event,
-			       bool early, struct verdict *verdict, uint64_t now)
-{
-	struct reader_slot *reader = flow->reader;
-	const char *words = "";
-	bool pinned;
-
-	*verdict = ruling_request(gate, flow, &event->request, &pinned);
-	if (verdict->asks_hook) {
-		enum hook_answer answer = HOOK_ERROR;
-		if (reader->hooked_early) {
-			answer = reader->hooked;
-		} else {
-			words = ruling_ask(gate, flow, verdict, &event->request, now);
-			reader->asking_early = early;
-			if (words == NULL)
-				return JUDGED_ASKING;
-		}
-		*verdict = policy_hooked(gate->image, flow->policy, verdict, answer);
-	}
-	return settle_event(gate, flow, event, early, verdict, pinned, words, now);
-}
-
-/* The same with the hook's ANSWER. */
-static enum judged judge_hooked_event(struct gate *gate, struct flow *flow,
-				      struct stream_event *event, enum hook_answer answer,
-				      const char *words, struct verdict *verdict, uint64_t now)
-{
-	bool pinned;
-
-	*verdict = ruling_request(gate, flow, &event->request, &pinned);
-	*verdict = policy_hooked(gate->image, flow->policy, verdict, answer);
-	return settle_event(gate, flow, event, flow->reader->asking_early, verdict, pinned, words,
-			    now);
-}
+#include "nfq/settle.h"
 
 /* Lends the stream a larger buffer. 0, -E2BIG, -ENOBUFS. */
 static int grow_head(struct flow *flow)
@@ -242,7 +108,7 @@ static enum fed feed(struct gate *gate, struct flow *flow, const struct segment 
 	struct stream *stream = reader->stream;
 	const uint8_t *at = segment->bytes;
 	size_t left = segment->length;
-	enum judged judged;
+	enum settled settled;
 
 	for (;;) {
 		size_t took = stream_feed(stream, at, left);
@@ -253,9 +119,10 @@ static enum fed feed(struct gate *gate, struct flow *flow, const struct segment 
 		reader->octets += took;
 		switch (stream_state(stream)) {
 		case STREAM_EVENT:
-			judged = judge_event(gate, flow, stream_event(stream), false, verdict, now);
-			if (judged != JUDGED_ALLOWED)
-				return judged == JUDGED_ASKING ? FED_ASKING : FED_REFUSED;
+			settled =
+				settle_event(gate, flow, stream_event(stream), false, verdict, now);
+			if (settled != SETTLED_ALLOWED)
+				return settled == SETTLED_ASKING ? FED_ASKING : FED_REFUSED;
 			pass_event(reader);
 			(*heads)++;
 			break;
@@ -308,16 +175,6 @@ static void release(struct gate *gate, struct flow *flow)
 	hold_release(flow, MARK_WATCHED, gate->sink);
 }
 
-static void hold(struct gate *gate, struct flow *flow, const struct arrival *arrival, uint32_t end)
-{
-	if (hold_add(flow, arrival->id, arrival->mark, end) == 0) {
-		gate->counters[COUNTER_HELD]++;
-		return;
-	}
-	gate->counters[COUNTER_OVERFLOW]++;
-	drop_arrival(gate, arrival);
-}
-
 /*
  * The sender waits for an acknowledgment before it sends the rest of a head. 1: what is known of
  * the head is allowed and its packets pass; 0: not known enough, or the hook is asked; -EACCES:
@@ -337,12 +194,12 @@ static int judge_early(struct gate *gate, struct flow *flow, struct verdict *ver
 	event = stream_early(reader->stream);
 	if (event == NULL)
 		return 0;
-	switch (judge_event(gate, flow, event, true, verdict, now)) {
-	case JUDGED_REFUSED:
+	switch (settle_event(gate, flow, event, true, verdict, now)) {
+	case SETTLED_REFUSED:
 		return -EACCES;
-	case JUDGED_ASKING:
+	case SETTLED_ASKING:
 		return 0;
-	case JUDGED_ALLOWED:
+	case SETTLED_ALLOWED:
 		break;
 	}
 	reader->early = true;
@@ -357,24 +214,24 @@ static void wait_for_head(struct gate *gate, struct flow *flow, const struct arr
 	int early = 0;
 
 	if (segment->finished) {
-		unreadable(gate, flow, arrival, "closed inside a request head", now);
+		settle_unreadable(gate, flow, arrival, "closed inside a request head", now);
 		return;
 	}
 	if ((head_is_new || flow->state != FLOW_READING) &&
 	    flow_enter(flow, FLOW_READING, now) < 0) {
-		give_up(gate, flow, arrival, "too many unfinished requests", now);
+		settle_give_up(gate, flow, arrival, "too many unfinished requests", now);
 		return;
 	}
 	if (flow->reader->early || flow->hold_count + 1u >= EARLY_HOLDS)
 		early = judge_early(gate, flow, &verdict, now);
 	if (early < 0) {
-		read_refuse(gate, flow, arrival, &verdict, now);
+		settle_refuse(gate, flow, arrival, &verdict, now);
 	} else if (early > 0) {
 		release(gate, flow);
 		if (arrival != NULL)
-			end_arrival(gate, arrival, MARK_WATCHED);
+			settle_pass(gate, arrival, MARK_WATCHED);
 	} else if (arrival != NULL) {
-		hold(gate, flow, arrival, segment->end);
+		settle_hold(gate, flow, arrival, segment->end);
 	}
 }
 
@@ -386,17 +243,17 @@ static void read_new(struct gate *gate, struct flow *flow, const struct arrival 
 
 	switch (feed(gate, flow, segment, &heads, &verdict, now)) {
 	case FED_REFUSED:
-		read_refuse(gate, flow, arrival, &verdict, now);
+		settle_refuse(gate, flow, arrival, &verdict, now);
 		return;
 	case FED_STUCK:
-		give_up(gate, flow, arrival, "no room for a request head", now);
+		settle_give_up(gate, flow, arrival, "no room for a request head", now);
 		return;
 	case FED_OPAQUE:
-		allow(gate, flow, arrival, now);
+		settle_allow(gate, flow, arrival, now);
 		return;
 	case FED_ASKING:
 		if (arrival != NULL)
-			hold(gate, flow, arrival, segment->end);
+			settle_hold(gate, flow, arrival, segment->end);
 		return;
 	case FED_MORE:
 		break;
@@ -407,7 +264,7 @@ static void read_new(struct gate *gate, struct flow *flow, const struct arrival 
 	}
 	release(gate, flow);
 	if (arrival != NULL)
-		end_arrival(gate, arrival, MARK_WATCHED);
+		settle_pass(gate, arrival, MARK_WATCHED);
 	return_buffers(flow->reader);
 	if (flow->state == FLOW_QUIET)
 		flow_touch(flow, now);
@@ -426,16 +283,16 @@ static void read_duplicate(struct gate *gate, struct flow *flow, const struct ar
 		int early = judge_early(gate, flow, &verdict, now);
 
 		if (early < 0) {
-			read_refuse(gate, flow, arrival, &verdict, now);
+			settle_refuse(gate, flow, arrival, &verdict, now);
 			return;
 		}
 		if (early > 0)
 			release(gate, flow);
 		/* The original of a packet that was let go just now is on its way. */
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		return;
 	}
-	end_arrival(gate, arrival, MARK_WATCHED);
+	settle_pass(gate, arrival, MARK_WATCHED);
 	flow_touch(flow, now);
 }
 
@@ -459,34 +316,34 @@ void read_packet(struct gate *gate, struct flow *flow, const struct arrival *arr
 	int error = flow_read(flow, gate->sink);
 
 	if (error == 0 && is_before_flow(flow, packet)) {
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		return;
 	}
 	if (error == 0)
 		error = assemble(flow, packet, &segment);
 	if (error == -ENOBUFS) {
 		gate->counters[COUNTER_OVERFLOW]++;
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		return;
 	}
 	if (error < 0 && flow->state == FLOW_ASKING) {
 		/* the hook takes its time; the sender repeats it */
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		return;
 	}
 	if (error < 0) {
-		give_up(gate, flow, arrival, "no room for the segments of a request", now);
+		settle_give_up(gate, flow, arrival, "no room for the segments of a request", now);
 		return;
 	}
 	switch (segment.kind) {
 	case SEGMENT_EMPTY:
 	case SEGMENT_PAST:
-		end_arrival(gate, arrival, MARK_WATCHED);
+		settle_pass(gate, arrival, MARK_WATCHED);
 		flow_touch(flow, now);
 		break;
 	case SEGMENT_NEW:
 		if (flow->state == FLOW_ASKING)
-			hold(gate, flow, arrival, segment.end);
+			settle_hold(gate, flow, arrival, segment.end);
 		else
 			read_new(gate, flow, arrival, &segment, 0, now);
 		break;
@@ -495,16 +352,16 @@ void read_packet(struct gate *gate, struct flow *flow, const struct arrival *arr
 		break;
 	case SEGMENT_FUTURE:
 		if (flow->state == FLOW_OPENED && flow_enter(flow, FLOW_READING, now) < 0)
-			give_up(gate, flow, arrival, "too many unfinished requests", now);
+			settle_give_up(gate, flow, arrival, "too many unfinished requests", now);
 		else
-			hold(gate, flow, arrival, segment.end);
+			settle_hold(gate, flow, arrival, segment.end);
 		break;
 	case SEGMENT_CONTRADICTORY:
-		unreadable(gate, flow, arrival, segment.problem, now);
+		settle_unreadable(gate, flow, arrival, segment.problem, now);
 		break;
 	case SEGMENT_OUTSIDE:
 	case SEGMENT_ROOM: /* assemble() leaves none */
-		drop_arrival(gate, arrival);
+		settle_drop(gate, arrival);
 		break;
 	}
 }
@@ -529,16 +386,16 @@ void read_hooked(struct gate *gate, struct flow *flow, enum hook_answer answer, 
 	struct stream_event *event =
 		early ? stream_early(reader->stream) : stream_event(reader->stream);
 	struct verdict verdict;
-	enum judged judged;
+	enum settled settled;
 
 	if (words == NULL)
-		judged = judge_event(gate, flow, event, early, &verdict, now);
+		settled = settle_event(gate, flow, event, early, &verdict, now);
 	else
-		judged = judge_hooked_event(gate, flow, event, answer, words, &verdict, now);
-	if (judged == JUDGED_ASKING)
+		settled = settle_hooked_event(gate, flow, event, answer, words, &verdict, now);
+	if (settled == SETTLED_ASKING)
 		return;
-	if (judged == JUDGED_REFUSED) {
-		read_refuse(gate, flow, NULL, &verdict, now);
+	if (settled == SETTLED_REFUSED) {
+		settle_refuse(gate, flow, NULL, &verdict, now);
 		return;
 	}
 	if (early) {
@@ -554,5 +411,5 @@ void read_hooked(struct gate *gate, struct flow *flow, enum hook_answer answer, 
 
 void read_overdue(struct gate *gate, struct flow *flow, uint64_t now)
 {
-	unreadable(gate, flow, NULL, "request head not complete in time", now);
+	settle_unreadable(gate, flow, NULL, "request head not complete in time", now);
 }

@@ -25,7 +25,3 @@ void read_hooked(struct gate *gate, struct flow *flow, enum hook_answer answer, 
 
 /* FLOW is READING since HEAD_TIMEOUT_MS: refuses it. */
 void read_overdue(struct gate *gate, struct flow *flow, uint64_t now);
-
-/* Ends FLOW as refused, with all its held packets and, when not NULL, ARRIVAL. */
-void read_refuse(struct gate *gate, struct flow *flow, const struct arrival *arrival,
-		 const struct verdict *verdict, uint64_t now);
