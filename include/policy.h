@@ -18,6 +18,7 @@
 #include "client.h"
 #include "name.h"
 #include "pins.h"
+#include "trace.h"
 #include "verdict.h"
 
 struct policy_image;
@@ -77,7 +78,8 @@ int policy_client_by_name(const struct policy_image *image, const char *name,
 /* Who asks: what the verdict needs of a client. */
 struct subject {
 	policy_index policy;
-	bool root; /* see struct client_match */
+	bool root;           /* see struct client_match */
+	struct trace *trace; /* gets the way to the verdict; NULL: nobody asks for it */
 };
 
 /* STAGE_RESOLVE. NAME_ERROR other than NAME_OK: the name is malformed and NAME is not read. */

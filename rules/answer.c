@@ -51,7 +51,10 @@ static bool ask_rebinding(const struct judge *judge, const struct address *addre
 {
 	const struct named *named = context;
 
-	return rule_rebinding(judge, address, out) && !judge_is_static(judge, named, address);
+	if (!rule_rebinding(judge, address, out))
+		return false;
+	return !judge_is_static(judge, named, address) ||
+	       judge_lifts(judge, REASON_REBINDING, (struct place){0});
 }
 
 static bool ask_reachability(const struct judge *judge, const struct address *address,
@@ -105,54 +108,92 @@ static bool target_is_not_public(const struct judge *judge, const struct named *
 	       judge_deny(REASON_REBINDING, named->facts.special, out);
 }
 
-static bool rule_malformed(const struct answer *answer, struct verdict *out)
+static bool rule_malformed(const struct judge *judge, const struct answer *answer,
+			   struct verdict *out)
 {
-	return (answer->malformed ||
-		names_ends_in_number(answer->name->text, answer->name->length)) &&
-	       judge_deny(REASON_MALFORMED, (struct place){0}, out);
+	return judge_asked(judge, REASON_BIT(MALFORMED),
+			   (answer->malformed ||
+			    names_ends_in_number(answer->name->text, answer->name->length)) &&
+				   judge_deny(REASON_MALFORMED, (struct place){0}, out),
+			   out);
 }
 
 static bool rule_floor(const struct judge *judge, const struct answer *answer,
 		       const struct named *named, struct verdict *out)
 {
-	return rule_floor_name(judge, named, out) ||
-	       ask_targets(judge, answer, rule_floor_name, out) ||
-	       ask_addresses(judge, answer, ask_floor, NULL, out);
+	return judge_asked(judge, REASON_BIT(METADATA),
+			   rule_floor_name(judge, named, out) ||
+				   ask_targets(judge, answer, rule_floor_name, out) ||
+				   ask_addresses(judge, answer, ask_floor, NULL, out),
+			   out);
+}
+
+static bool rule_blocked(const struct judge *judge, const struct answer *answer,
+			 const struct named *named, struct verdict *out)
+{
+	return judge_asked(judge, REASON_BIT(BLOCKED_HOST) | REASON_BIT(ENCRYPTED_DNS),
+			   name_is_blocked(judge, named, out) ||
+				   ask_targets(judge, answer, name_is_blocked, out) ||
+				   ask_addresses(judge, answer, ask_blocked, NULL, out),
+			   out);
+}
+
+/* Rule 8 asks every address, then every target. */
+static bool ask_all_rebinding(const struct judge *judge, const struct answer *answer,
+			      const struct named *named, struct verdict *out)
+{
+	return ask_addresses(judge, answer, ask_rebinding, named, out) ||
+	       ask_targets(judge, answer, target_is_not_public, out);
+}
+
+static bool rule_all_rebinding(const struct judge *judge, const struct answer *answer,
+			       const struct named *named, struct verdict *out)
+{
+	struct place by = {0};
+	bool refuses = !answer->from_static && !judge_may_rebind(judge, named, &by) &&
+		       ask_all_rebinding(judge, answer, named, out);
+
+	if (judge->trace != NULL && by.line != 0 && ask_all_rebinding(judge, answer, named, out))
+		judge_lifts(judge, REASON_REBINDING, by);
+	return judge_asked(judge, REASON_BIT(REBINDING), refuses, out);
+}
+
+static bool rule_all_nine(const struct judge *judge, const struct answer *answer,
+			  const struct named *named, bool listed, struct verdict *out)
+{
+	bool lifts = named->facts.kind == NAMES_EXEMPT || (listed && !judge_is_public(named));
+	struct verdict kept = {0}, v;
+
+	if (rule_private_host(judge, named, listed, &v))
+		judge_keep_first(&kept, &v);
+	if (ask_addresses(judge, answer, ask_reachability, &lifts, &v))
+		judge_keep_first(&kept, &v);
+	if (kept.reason != REASON_NONE)
+		*out = kept;
+	return judge_asked(judge, REASONS_NINE, kept.reason != REASON_NONE, &kept);
 }
 
 static struct verdict judge_answer(const struct judge *judge, const struct answer *answer)
 {
 	const struct list_query any = {.port_rule = PORT_ANY};
-	struct verdict kept = {0}, v;
+	bool audits = judge_audits(judge);
 	struct place place = {0};
 	struct named named;
+	struct verdict v;
 
 	judge_name(judge, answer->name, &named);
-	if (!judge_audits(judge) && rule_malformed(answer, &v))
-		return v;
-	if (rule_floor(judge, answer, &named, &v) || rule_malformed(answer, &v) ||
-	    name_is_blocked(judge, &named, &v) || ask_targets(judge, answer, name_is_blocked, &v) ||
-	    ask_addresses(judge, answer, ask_blocked, NULL, &v))
+	if ((!audits && rule_malformed(judge, answer, &v)) ||
+	    rule_floor(judge, answer, &named, &v) ||
+	    (audits && rule_malformed(judge, answer, &v)) ||
+	    rule_blocked(judge, answer, &named, &v))
 		return v;
 
 	bool listed = judge_lists_name(judge, &named, &any, &place);
-	if (!listed && policy_is(judge->policy, OPTION_DEFAULT_DENY)) {
-		judge_deny(REASON_NOT_ALLOWLISTED, policy_place(judge->policy, OPTION_DEFAULT_DENY),
-			   &v);
+	judge_listed(judge, listed, place);
+	if (rule_not_allowlisted(judge, listed, place, &v) ||
+	    rule_all_rebinding(judge, answer, &named, &v) ||
+	    rule_all_nine(judge, answer, &named, listed, &v))
 		return v;
-	}
-	if (!answer->from_static && !judge_may_rebind(judge, &named) &&
-	    (ask_addresses(judge, answer, ask_rebinding, &named, &v) ||
-	     ask_targets(judge, answer, target_is_not_public, &v)))
-		return v;
-
-	bool lifts = named.facts.kind == NAMES_EXEMPT || (listed && !judge_is_public(&named));
-	if (rule_private_host(judge, &named, listed, &v))
-		judge_keep_first(&kept, &v);
-	if (ask_addresses(judge, answer, ask_reachability, &lifts, &v))
-		judge_keep_first(&kept, &v);
-	if (kept.reason != REASON_NONE)
-		return kept;
 	return judge_allow(place);
 }
 
@@ -163,7 +204,7 @@ struct verdict policy_answer(const struct policy_image *image, const struct subj
 	struct judge judge;
 	struct verdict v, once_more;
 
-	if (!judge_begin(&judge, image, subject, &v))
+	if (!judge_begin(&judge, image, subject, STAGE_ANSWER, &v))
 		return v;
 	v = judge_answer(&judge, answer);
 	if (hook_begin(&judge, STAGE_ANSWER, &v, &hook)) {

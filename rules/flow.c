@@ -178,18 +178,41 @@ static bool rule_encrypted_port(const struct flow *flow, const struct named *nam
 			  out);
 }
 
-/* Rules 7 to 9 under a name, LISTED or not. */
+/* Rule 5 under a name. */
+static bool rule_blocked(const struct flow *flow, const struct named *named, struct verdict *out)
+{
+	const struct list_query query = flow_query(flow);
+
+	return judge_asked(flow->judge, REASON_BIT(BLOCKED_HOST) | REASON_BIT(ENCRYPTED_DNS),
+			   rule_blocked_name(flow->judge, named, &query, out) ||
+				   rule_encrypted_port(flow, named, out),
+			   out);
+}
+
+/* Rule 8 under a name. */
+static bool rule_name_rebinding(const struct flow *flow, const struct named *named,
+				struct verdict *out)
+{
+	const struct judge *judge = flow->judge;
+	struct place by = {0};
+	bool refuses = !judge_may_rebind(judge, named, &by) &&
+		       rule_rebinding(judge, &flow->destination, out);
+
+	if (judge->trace != NULL && by.line != 0 && rule_rebinding(judge, &flow->destination, out))
+		judge_lifts(judge, REASON_REBINDING, by);
+	return judge_asked(judge, REASON_BIT(REBINDING), refuses, out);
+}
+
+/* Rules 7 to 9 under a name, LISTED at PLACE or not. */
 static bool rule_name_rest(const struct flow *flow, const struct named *named, bool listed,
-			   struct verdict *out)
+			   struct place place, struct verdict *out)
 {
 	const struct judge *judge = flow->judge;
 	bool listed_address = lists_destination(flow, NULL);
 
-	if (!listed && policy_is(judge->policy, OPTION_DEFAULT_DENY))
-		return judge_deny(REASON_NOT_ALLOWLISTED,
-				  policy_place(judge->policy, OPTION_DEFAULT_DENY), out);
-	return (!judge_may_rebind(judge, named) &&
-		rule_rebinding(judge, &flow->destination, out)) ||
+	judge_listed(judge, listed, place);
+	return rule_not_allowlisted(judge, listed, place, out) ||
+	       rule_name_rebinding(flow, named, out) ||
 	       rule_nine(judge, &flow->destination,
 			 listed_address || (listed && !judge_is_public(named)), named, listed, out);
 }
@@ -203,15 +226,16 @@ static struct verdict judge_pinned(const struct flow *flow, const struct name *n
 	struct named named;
 	struct verdict v;
 
+	flow_trace(flow, TRACE_NAME, name);
 	judge_name(judge, name, &named);
-	if (rule_floor_name(judge, &named, &v) || rule_blocked_name(judge, &named, &query, &v) ||
-	    rule_encrypted_port(flow, &named, &v))
+	if (judge_asked(judge, REASON_BIT(METADATA), rule_floor_name(judge, &named, &v), &v) ||
+	    rule_blocked(flow, &named, &v))
 		return v;
 	/* the operator wrote a static name's addresses: no rebinding */
 	if (is_static && named.facts.kind == NAMES_PUBLIC)
 		named.facts.kind = NAMES_EXEMPT;
 	bool listed = judge_lists_name(judge, &named, &query, &place);
-	if (rule_name_rest(flow, &named, listed, &v))
+	if (rule_name_rest(flow, &named, listed, place, &v))
 		return v;
 	return judge_allow(place);
 }
@@ -223,17 +247,21 @@ static struct verdict judge_localhost(const struct flow *flow)
 	static const struct name localhost = {.length = 9, .text = "localhost"};
 	const struct judge *judge = flow->judge;
 	const struct list_query query = flow_query(flow);
+	struct place place = {0};
 	struct named named;
 	struct verdict v;
 
+	flow_trace(flow, TRACE_NAME, &localhost);
 	judge_name(judge, &localhost, &named);
-	if (rule_blocked_name(judge, &named, &query, &v) || rule_encrypted_port(flow, &named, &v))
+	if (rule_blocked(flow, &named, &v))
 		return v;
 	const struct image_rule *rule = list_find_name(
 		judge->image, &judge->policy->lists[LIST_ALLOWED_LOCALHOST], &named.walk, &query);
-	if (rule_name_rest(flow, &named, rule != NULL, &v))
+	if (rule != NULL)
+		place = rule_place(rule);
+	if (rule_name_rest(flow, &named, rule != NULL, place, &v))
 		return v;
-	return judge_allow(rule != NULL ? rule_place(rule) : (struct place){0});
+	return judge_allow(place);
 }
 
 /* An expired name that the allow lists hold: then the pin is what is missing, not the entry. */
@@ -261,19 +289,16 @@ static struct verdict judge_bare(const struct flow *flow)
 	bool listed = lists_destination(flow, &place);
 	struct verdict v;
 
-	if (rule_encrypted_port(flow, NULL, &v))
+	flow_trace(flow, TRACE_ADDRESS, NULL);
+	if (judge_asked(judge, REASON_BIT(ENCRYPTED_DNS), rule_encrypted_port(flow, NULL, &v), &v))
 		return v;
-	if (!listed && policy_is(judge->policy, OPTION_DEFAULT_DENY) && !lists_expired_name(flow)) {
-		judge_deny(REASON_NOT_ALLOWLISTED, policy_place(judge->policy, OPTION_DEFAULT_DENY),
-			   &v);
+	judge_listed(judge, listed, place);
+	if (rule_not_allowlisted(judge, listed || lists_expired_name(flow), place, &v) ||
+	    judge_asked(judge, REASONS_NINE & ~REASON_BIT(PRIVATE_HOST),
+			rule_reachability(judge, &flow->destination, listed, &v), &v) ||
+	    judge_asked(judge, REASON_BIT(EXPIRED) | REASON_BIT(UNPINNED),
+			!flow_opens_literal(flow) && flow_deny_unpinned(flow, &v), &v))
 		return v;
-	}
-	if (rule_reachability(judge, &flow->destination, listed, &v))
-		return v;
-	if (!flow_opens_literal(flow)) {
-		flow_deny_unpinned(flow, &v);
-		return v;
-	}
 	return judge_allow(place);
 }
 
@@ -315,7 +340,8 @@ struct verdict flow_judge_names(const struct flow *flow)
 	return kept;
 }
 
-bool flow_is_listed_in(const struct flow *flow, enum policy_list list)
+/* A side question: no trace tells of it. */
+static bool is_listed_in(const struct flow *flow, enum policy_list list)
 {
 	const struct judge *judge = flow->judge;
 	const struct image_list *entries = &judge->policy->lists[list];
@@ -345,6 +371,16 @@ bool flow_is_listed_in(const struct flow *flow, enum policy_list list)
 			return true;
 	}
 	return false;
+}
+
+bool flow_is_listed_in(const struct flow *flow, enum policy_list list)
+{
+	struct judge untold = *flow->judge;
+	struct flow aside = *flow;
+
+	untold.trace = NULL;
+	aside.judge = &untold;
+	return is_listed_in(&aside, list);
 }
 
 /* Ports that uid 0 of this host needs wherever its network has put the servers: DHCP, NTP, DHCPv6.
@@ -390,30 +426,36 @@ static struct verdict judge_connection(const struct flow *flow)
 	struct place place = {0};
 	struct verdict v, self;
 
-	if (c->protocol == 0 || flow->destination.family == ADDRESS_NONE) {
-		judge_deny(REASON_POLICY_ERROR, place, &v);
+	if (judge_asked(judge, 0,
+			(c->protocol == 0 || flow->destination.family == ADDRESS_NONE) &&
+				judge_deny(REASON_POLICY_ERROR, place, &v),
+			&v))
 		return v;
-	}
-	if (rule_floor_address(judge, &c->destination, c->port, c->protocol, &v))
+	if (judge_asked(judge, REASON_BIT(METADATA),
+			rule_floor_address(judge, &c->destination, c->port, c->protocol, &v), &v))
 		return v;
 	if (flow_is_our_dns(flow, &place))
 		return judge_allow(place);
 
 	bool infrastructure =
 		judge_is_infrastructure(&c->destination, c->port, c->protocol, &place);
-	if (infrastructure && !judge_opens_infrastructure(judge)) {
-		judge_deny(REASON_INFRASTRUCTURE, place, &v);
+	if (judge_asked(judge, REASON_BIT(INFRASTRUCTURE),
+			infrastructure && !judge_opens_infrastructure(judge) &&
+				judge_deny(REASON_INFRASTRUCTURE, place, &v),
+			&v))
 		return v;
-	}
 	infrastructure = infrastructure || root_needs(flow);
-	if ((!infrastructure && rule_protocol(flow, &v)) ||
-	    rule_blocked_address(judge, &c->destination, &query, &v))
+	if ((!infrastructure &&
+	     judge_asked(judge, REASON_BIT(PROTOCOL), rule_protocol(flow, &v), &v)) ||
+	    judge_asked(judge, REASON_BIT(BLOCKED_HOST),
+			rule_blocked_address(judge, &c->destination, &query, &v), &v))
 		return v;
 	if (infrastructure)
 		return judge_allow(place);
 
 	v = flow_judge_names(flow);
-	if (rule_self(flow, &self)) {
+	flow_trace(flow, TRACE_FLOW, NULL);
+	if (judge_asked(judge, REASON_BIT(SELF), rule_self(flow, &self), &self)) {
 		if (v.outcome == OUTCOME_DENY)
 			judge_keep_first(&self, &v);
 		return self;
@@ -429,7 +471,7 @@ struct verdict policy_connect(const struct policy_image *image, const struct sub
 	struct flow flow;
 	struct verdict v, once_more;
 
-	if (!judge_begin(&judge, image, subject, &v))
+	if (!judge_begin(&judge, image, subject, STAGE_CONNECT, &v))
 		return v;
 	flow_begin(&judge, connection, now, &flow);
 	v = judge_connection(&flow);
@@ -444,12 +486,13 @@ struct verdict policy_connect(const struct policy_image *image, const struct sub
 bool policy_reads_first_bytes(const struct policy_image *image, const struct subject *subject,
 			      const struct connection *connection, uint64_t now)
 {
+	const struct subject untold = {.policy = subject->policy, .root = subject->root};
 	struct place place;
 	struct judge judge;
 	struct flow flow;
 	struct verdict v;
 
-	if (!judge_begin(&judge, image, subject, &v))
+	if (!judge_begin(&judge, image, &untold, STAGE_REQUEST, &v))
 		return true;
 	if (connection->destination.family == ADDRESS_NONE)
 		return true;

@@ -28,6 +28,14 @@ static inline struct list_query flow_query(const struct flow *flow)
 		.port_rule = PORT_THIS, .port = flow->connection->port, .scheme = flow->scheme};
 }
 
+/* The steps that follow are about NAME, the bare address, or the flow whatever its name is. */
+static inline void flow_trace(const struct flow *flow, enum trace_kind kind,
+			      const struct name *name)
+{
+	if (flow->judge->trace != NULL)
+		tell_begin(flow->judge->trace, kind, STAGE_CONNECT, name);
+}
+
 /* One of our resolver's sockets, asked over UDP or TCP. */
 bool flow_is_our_dns(const struct flow *flow, struct place *place);
 

@@ -8,13 +8,16 @@
 #include "rules/floor.h"
 
 bool judge_begin(struct judge *judge, const struct policy_image *image,
-		 const struct subject *subject, struct verdict *out)
+		 const struct subject *subject, enum stage stage, struct verdict *out)
 {
-	*judge = (struct judge){image, image_policy(image, subject->policy), subject, false};
-	if (judge->policy != NULL)
-		return true;
-	judge_deny(REASON_POLICY_ERROR, (struct place){0}, out);
-	return false;
+	*judge = (struct judge){image, image_policy(image, subject->policy), subject, false,
+				subject->trace};
+	if (judge->trace != NULL)
+		tell_begin(judge->trace, TRACE_STAGE, stage, NULL);
+	return !judge_asked(judge, 0,
+			    judge->policy == NULL &&
+				    judge_deny(REASON_POLICY_ERROR, (struct place){0}, out),
+			    out);
 }
 
 struct verdict judge_allow(struct place rule)
@@ -162,13 +165,30 @@ bool judge_lists_address(const struct judge *judge, const struct address *addres
 			place);
 }
 
+bool rule_not_allowlisted(const struct judge *judge, bool listed, struct place listing,
+			  struct verdict *out)
+{
+	bool refuses = policy_is(judge->policy, OPTION_DEFAULT_DENY);
+
+	if (refuses && listed)
+		refuses = judge_lifts(judge, REASON_NOT_ALLOWLISTED, listing);
+	return judge_asked(judge, REASON_BIT(NOT_ALLOWLISTED),
+			   refuses && judge_deny(REASON_NOT_ALLOWLISTED,
+						 policy_place(judge->policy, OPTION_DEFAULT_DENY),
+						 out),
+			   out);
+}
+
 /* `allow_private_cidrs` opens ADDRESS; what no switch opens it does not open either. */
-static bool is_carved_out(const struct judge *judge, const struct address *address)
+static bool is_carved_out(const struct judge *judge, const struct address *address,
+			  struct place *by)
 {
 	const struct list_query any = {.port_rule = PORT_ANY};
 
-	return list_find_single_form(judge->image, &judge->policy->lists[LIST_ALLOW_PRIVATE_CIDRS],
-				     address, &any) != NULL;
+	return found_at(list_find_single_form(judge->image,
+					      &judge->policy->lists[LIST_ALLOW_PRIVATE_CIDRS],
+					      address, &any),
+			by);
 }
 
 bool judge_is_static(const struct judge *judge, const struct named *named,
@@ -190,26 +210,29 @@ bool judge_is_static(const struct judge *judge, const struct named *named,
 	return false;
 }
 
-bool judge_may_rebind(const struct judge *judge, const struct named *named)
+bool judge_may_rebind(const struct judge *judge, const struct named *named, struct place *by)
 {
 	const struct list_query any = {.port_rule = PORT_ANY};
 
 	return named->facts.kind != NAMES_PUBLIC ||
-	       list_find_name(judge->image, &judge->policy->lists[LIST_ALLOW_PRIVATE_ANSWERS],
-			      &named->walk, &any) != NULL;
+	       found_at(list_find_name(judge->image,
+				       &judge->policy->lists[LIST_ALLOW_PRIVATE_ANSWERS],
+				       &named->walk, &any),
+			by);
 }
 
 bool rule_rebinding(const struct judge *judge, const struct address *address, struct verdict *out)
 {
 	struct place places[CLASS_NEVER + 1];
 	unsigned classes = class_of_address(address, places);
+	struct place by;
 
 	for (enum address_class class = CLASS_LOOPBACK; class <= CLASS_NEVER; class ++) {
 		if ((classes & CLASS_BIT(class)) == 0)
 			continue;
-		if (class != CLASS_NEVER && is_carved_out(judge, address))
-			continue;
-		return judge_deny(REASON_REBINDING, places[class], out);
+		if (class == CLASS_NEVER || !is_carved_out(judge, address, &by))
+			return judge_deny(REASON_REBINDING, places[class], out);
+		judge_lifts(judge, REASON_REBINDING, by);
 	}
 	return false;
 }
@@ -222,18 +245,13 @@ static struct place shut_by(const struct judge *judge, enum policy_option option
 	return place.line != 0 ? place : row;
 }
 
-bool rule_reachability(const struct judge *judge, const struct address *address, bool lifted,
-		       struct verdict *out)
+/* Some class of CLASSES is closed by a switch. */
+static bool class_is_shut(const struct judge *judge, unsigned classes, const struct place *places,
+			  struct verdict *out)
 {
 	bool private_open = policy_is(judge->policy, OPTION_ALLOW_PRIVATE_NETWORK);
 	bool loopback_open = private_open || policy_is(judge->policy, OPTION_ALLOW_LOOPBACK);
-	struct place places[CLASS_NEVER + 1];
-	unsigned classes = class_of_address(address, places);
 
-	if (classes & CLASS_BIT(CLASS_NEVER))
-		return judge_deny(REASON_SPECIAL_ADDRESS, places[CLASS_NEVER], out);
-	if (classes == CLASS_BIT(CLASS_PUBLIC) || lifted || is_carved_out(judge, address))
-		return false;
 	if ((classes & CLASS_BIT(CLASS_LOOPBACK)) && !loopback_open)
 		return judge_deny(REASON_LOOPBACK,
 				  shut_by(judge, OPTION_ALLOW_LOOPBACK, places[CLASS_LOOPBACK]),
@@ -247,20 +265,41 @@ bool rule_reachability(const struct judge *judge, const struct address *address,
 			  shut_by(judge, OPTION_ALLOW_PRIVATE_NETWORK, places[CLASS_SPECIAL]), out);
 }
 
+bool rule_reachability(const struct judge *judge, const struct address *address, bool lifted,
+		       struct verdict *out)
+{
+	struct place places[CLASS_NEVER + 1], by = {0};
+	unsigned classes = class_of_address(address, places);
+	struct verdict v;
+
+	if (classes & CLASS_BIT(CLASS_NEVER))
+		return judge_deny(REASON_SPECIAL_ADDRESS, places[CLASS_NEVER], out);
+	if (classes == CLASS_BIT(CLASS_PUBLIC) || !class_is_shut(judge, classes, places, &v))
+		return false;
+	if (lifted || is_carved_out(judge, address, &by))
+		return judge_lifts(judge, v.reason, by);
+	*out = v;
+	return true;
+}
+
 bool rule_private_host(const struct judge *judge, const struct named *named, bool listed,
 		       struct verdict *out)
 {
-	bool private_open = policy_is(judge->policy, OPTION_ALLOW_PRIVATE_NETWORK);
+	enum policy_option option = OPTION_ALLOW_PRIVATE_NETWORK;
+	enum reason reason = REASON_PRIVATE_HOST;
 
-	if (listed || private_open)
+	if (named->facts.kind == NAMES_LOCALHOST) {
+		option = OPTION_ALLOW_LOOPBACK;
+		reason = REASON_LOOPBACK;
+	} else if (named->facts.kind != NAMES_PRIVATE) {
 		return false;
-	if (named->facts.kind == NAMES_LOCALHOST)
-		return !policy_is(judge->policy, OPTION_ALLOW_LOOPBACK) &&
-		       judge_deny(REASON_LOOPBACK,
-				  shut_by(judge, OPTION_ALLOW_LOOPBACK, named->facts.special), out);
-	return named->facts.kind == NAMES_PRIVATE &&
-	       judge_deny(REASON_PRIVATE_HOST,
-			  shut_by(judge, OPTION_ALLOW_PRIVATE_NETWORK, named->facts.special), out);
+	}
+	if (policy_is(judge->policy, OPTION_ALLOW_PRIVATE_NETWORK) ||
+	    policy_is(judge->policy, option))
+		return false;
+	if (listed)
+		return judge_lifts(judge, reason, (struct place){0});
+	return judge_deny(reason, shut_by(judge, option, named->facts.special), out);
 }
 
 bool rule_nine(const struct judge *judge, const struct address *address, bool lifted,
@@ -274,5 +313,5 @@ bool rule_nine(const struct judge *judge, const struct address *address, bool li
 		judge_keep_first(&kept, &v);
 	if (kept.reason != REASON_NONE)
 		*out = kept;
-	return kept.reason != REASON_NONE;
+	return judge_asked(judge, REASONS_NINE, kept.reason != REASON_NONE, &kept);
 }

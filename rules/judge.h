@@ -7,17 +7,35 @@
  */
 
 #include "rules/image.h"
+#include "rules/tell.h"
 
 struct judge {
 	const struct policy_image *image;
 	const struct image_policy *policy;
 	const struct subject *subject;
-	bool lifted; /* see hook_begin() */
+	bool lifted;         /* see hook_begin() */
+	struct trace *trace; /* of the subject; NULL while a side question is put */
 };
 
 /* False: the policy does not exist and *OUT is the refusal. */
 bool judge_begin(struct judge *judge, const struct policy_image *image,
-		 const struct subject *subject, struct verdict *out);
+		 const struct subject *subject, enum stage stage, struct verdict *out);
+
+/* A set of reasons: the rules that one function asks. */
+#define REASON_BIT(reason) (UINT32_C(1) << REASON_##reason)
+static_assert(REASON_COUNT <= 32, "a set of reasons is 32 bits");
+
+/*
+ * REFUSES, after a trace has noted what became of the rules of REASONS; *OUT is the refusal, if it
+ * is one.
+ */
+static inline bool judge_asked(const struct judge *judge, uint32_t reasons, bool refuses,
+			       const struct verdict *out)
+{
+	if (judge->trace != NULL)
+		tell_rules(judge->trace, reasons, refuses ? out : NULL);
+	return refuses;
+}
 
 struct verdict judge_allow(struct place rule);
 
@@ -56,6 +74,21 @@ static inline bool judge_audits(const struct judge *judge)
 	return policy_is(judge->policy, OPTION_AUDIT);
 }
 
+/* A rule refuses but for what stands at BY. False, for `return judge_lifts(…)`. */
+static inline bool judge_lifts(const struct judge *judge, enum reason reason, struct place by)
+{
+	if (judge->trace != NULL)
+		tell_lifted(judge->trace, reason, by);
+	return false;
+}
+
+/* The allow lists were asked; LISTED: the entry at PLACE holds it. */
+static inline void judge_listed(const struct judge *judge, bool listed, struct place place)
+{
+	if (judge->trace != NULL && listed)
+		tell_listed(judge->trace, place);
+}
+
 /* A name with all that is known of it. */
 struct named {
 	struct name_walk walk;
@@ -85,12 +118,17 @@ bool judge_lists_name(const struct judge *judge, const struct named *named,
 bool judge_lists_address(const struct judge *judge, const struct address *address,
 			 const struct list_query *query, struct place *place);
 
+/* Rule 7, for what is LISTED at LISTING or not. */
+bool rule_not_allowlisted(const struct judge *judge, bool listed, struct place listing,
+			  struct verdict *out);
+
 /* `hosts` gives the name this address. */
 bool judge_is_static(const struct judge *judge, const struct named *named,
 		     const struct address *address);
 
-/* Rule 8 for one address of a public name, asked for by name; ADDRESS may be public. */
-bool judge_may_rebind(const struct judge *judge, const struct named *named);
+/* Rule 8 for one address of a public name, asked for by name; ADDRESS may be public. *BY: the
+ * entry that says so, untouched where the name is not public. */
+bool judge_may_rebind(const struct judge *judge, const struct named *named, struct place *by);
 bool rule_rebinding(const struct judge *judge, const struct address *address, struct verdict *out);
 
 /*
@@ -101,6 +139,10 @@ bool rule_reachability(const struct judge *judge, const struct address *address,
 		       struct verdict *out);
 bool rule_private_host(const struct judge *judge, const struct named *named, bool listed,
 		       struct verdict *out);
+
+#define REASONS_NINE                                                                               \
+	(REASON_BIT(LOOPBACK) | REASON_BIT(PRIVATE_ADDRESS) | REASON_BIT(PRIVATE_HOST) |           \
+	 REASON_BIT(SPECIAL_ADDRESS))
 
 /* Both halves of rule 9 for a destination under a name. */
 bool rule_nine(const struct judge *judge, const struct address *address, bool lifted,

@@ -114,9 +114,11 @@ static bool rule_malformed(const struct asked *asked, struct verdict *out)
 {
 	const struct request *request = asked->request;
 
-	return (request->malformed || request->host.kind == HOST_MALFORMED ||
-		asked->target.host->kind == HOST_MALFORMED) &&
-	       judge_deny(REASON_MALFORMED, (struct place){0}, out);
+	return judge_asked(asked->judge, REASON_BIT(MALFORMED),
+			   (request->malformed || request->host.kind == HOST_MALFORMED ||
+			    asked->target.host->kind == HOST_MALFORMED) &&
+				   judge_deny(REASON_MALFORMED, (struct place){0}, out),
+			   out);
 }
 
 static bool party_is_floor(const struct judge *judge, const struct party *party,
@@ -142,10 +144,12 @@ static bool rule_floor(const struct asked *asked, struct verdict *out)
 {
 	const struct connection *c = &asked->request->connection;
 
-	return (asked->reachable &&
-		rule_floor_address(asked->judge, &c->destination, c->port, c->protocol, out)) ||
-	       party_is_floor(asked->judge, &asked->host, out) ||
-	       party_is_floor(asked->judge, &asked->target, out);
+	return judge_asked(asked->judge, REASON_BIT(METADATA),
+			   (asked->reachable && rule_floor_address(asked->judge, &c->destination,
+								   c->port, c->protocol, out)) ||
+				   party_is_floor(asked->judge, &asked->host, out) ||
+				   party_is_floor(asked->judge, &asked->target, out),
+			   out);
 }
 
 static bool rule_infrastructure(const struct asked *asked, struct verdict *out)
@@ -153,14 +157,17 @@ static bool rule_infrastructure(const struct asked *asked, struct verdict *out)
 	const struct connection *c = &asked->request->connection;
 	struct place place;
 
-	return (asked->reachable && !judge_opens_infrastructure(asked->judge) &&
-		judge_is_infrastructure(&c->destination, c->port, c->protocol, &place) &&
-		judge_deny(REASON_INFRASTRUCTURE, place, out)) ||
-	       party_is_infrastructure(asked->judge, &asked->host, out) ||
-	       party_is_infrastructure(asked->judge, &asked->target, out);
+	return judge_asked(
+		asked->judge, REASON_BIT(INFRASTRUCTURE),
+		(asked->reachable && !judge_opens_infrastructure(asked->judge) &&
+		 judge_is_infrastructure(&c->destination, c->port, c->protocol, &place) &&
+		 judge_deny(REASON_INFRASTRUCTURE, place, out)) ||
+			party_is_infrastructure(asked->judge, &asked->host, out) ||
+			party_is_infrastructure(asked->judge, &asked->target, out),
+		out);
 }
 
-static bool rule_scheme(const struct asked *asked, struct verdict *out)
+static bool scheme_is_refused(const struct asked *asked, struct verdict *out)
 {
 	const struct request *request = asked->request;
 	const struct image_policy *policy = asked->judge->policy;
@@ -181,13 +188,24 @@ static bool rule_scheme(const struct asked *asked, struct verdict *out)
 	       judge_deny(REASON_SCHEME, (struct place){0}, out);
 }
 
+static bool rule_scheme(const struct asked *asked, struct verdict *out)
+{
+	return judge_asked(asked->judge, REASON_BIT(SCHEME) | REASON_BIT(HTTP2),
+			   scheme_is_refused(asked, out), out);
+}
+
 /* Rule 4. The search itself needs a library, so the caller has done it. */
 static bool rule_secret_url(const struct asked *asked, struct verdict *out)
 {
-	return asked->request->secret &&
-	       policy_is(asked->judge->policy, OPTION_BLOCK_SECRET_BEARING_URLS) &&
-	       judge_deny(REASON_SECRET_URL,
-			  (struct place){SOURCE_SECRET_SHAPES, asked->request->secret_line}, out);
+	return judge_asked(
+		asked->judge, REASON_BIT(SECRET_URL),
+		asked->request->secret &&
+			policy_is(asked->judge->policy, OPTION_BLOCK_SECRET_BEARING_URLS) &&
+			judge_deny(
+				REASON_SECRET_URL,
+				(struct place){SOURCE_SECRET_SHAPES, asked->request->secret_line},
+				out),
+		out);
 }
 
 static bool party_is_blocked(const struct judge *judge, const struct party *party,
@@ -205,30 +223,43 @@ static bool rule_blocked(const struct asked *asked, struct verdict *out)
 {
 	const struct list_query query = flow_query(&asked->flow);
 
-	return (asked->reachable &&
-		rule_blocked_address(asked->judge, &asked->request->connection.destination, &query,
-				     out)) ||
-	       party_is_blocked(asked->judge, &asked->host, out) ||
-	       party_is_blocked(asked->judge, &asked->target, out);
+	return judge_asked(
+		asked->judge, REASON_BIT(BLOCKED_HOST) | REASON_BIT(ENCRYPTED_DNS),
+		(asked->reachable &&
+		 rule_blocked_address(asked->judge, &asked->request->connection.destination, &query,
+				      out)) ||
+			party_is_blocked(asked->judge, &asked->host, out) ||
+			party_is_blocked(asked->judge, &asked->target, out),
+		out);
 }
 
 static bool rule_party_listed(const struct judge *judge, const struct party *party,
 			      struct verdict *out)
 {
-	return party->host->kind != HOST_NONE && !party->listed &&
-	       policy_is(judge->policy, OPTION_DEFAULT_DENY) &&
-	       judge_deny(REASON_NOT_ALLOWLISTED, policy_place(judge->policy, OPTION_DEFAULT_DENY),
-			  out);
+	if (party->host->kind == HOST_NONE)
+		return false;
+	judge_listed(judge, party->listed, party->place);
+	return rule_not_allowlisted(judge, party->listed, party->place, out);
 }
 
 /* Rule 9 as far as the host itself tells. */
 static bool rule_party_reachable(const struct judge *judge, const struct party *party,
 				 struct verdict *out)
 {
-	if (party->host->kind == HOST_NAME)
-		return rule_private_host(judge, &party->named, party->listed, out);
-	return party->host->kind == HOST_LITERAL &&
-	       rule_reachability(judge, &party->host->literal, party->listed, out);
+	switch (party->host->kind) {
+	case HOST_NAME:
+		return judge_asked(judge, REASON_BIT(LOOPBACK) | REASON_BIT(PRIVATE_HOST),
+				   rule_private_host(judge, &party->named, party->listed, out),
+				   out);
+	case HOST_LITERAL:
+		return judge_asked(
+			judge, REASONS_NINE & ~REASON_BIT(PRIVATE_HOST),
+			rule_reachability(judge, &party->host->literal, party->listed, out), out);
+	case HOST_NONE:
+	case HOST_MALFORMED:
+		break;
+	}
+	return false;
 }
 
 /* A host that a proxy will resolve, or one without a destination: rules 7 and 9 by what it says. */
@@ -253,9 +284,15 @@ static bool rule_pinned_rebinding(const struct asked *asked, struct verdict *out
 {
 	const struct flow *flow = &asked->flow;
 
-	return is_pinned_as(asked) && !judge_may_rebind(asked->judge, &asked->host.named) &&
-	       !flow_is_static(flow, &asked->host.named) &&
-	       rule_rebinding(asked->judge, &flow->destination, out);
+	const struct judge *judge = asked->judge;
+	struct place by = {0};
+	bool refuses = is_pinned_as(asked) && rule_rebinding(judge, &flow->destination, out);
+
+	if (refuses && (judge_may_rebind(judge, &asked->host.named, &by) ||
+			flow_is_static(flow, &asked->host.named)))
+		refuses = judge_is_public(&asked->host.named) &&
+			  judge_lifts(judge, REASON_REBINDING, by);
+	return judge_asked(judge, REASON_BIT(REBINDING), refuses, out);
 }
 
 static bool rule_reachable(const struct asked *asked, struct verdict *out)
@@ -267,18 +304,23 @@ static bool rule_reachable(const struct asked *asked, struct verdict *out)
 		judge_lists_address(judge, &asked->flow.destination, &query, NULL) ||
 		(host->host->kind == HOST_NAME && host->listed && !judge_is_public(&host->named));
 
-	if (rule_self(&asked->flow, out))
+	if (judge_asked(judge, REASON_BIT(SELF), rule_self(&asked->flow, out), out))
 		return true;
 	if (host->host->kind != HOST_NAME)
-		return rule_reachability(judge, &asked->flow.destination, lifted, out);
+		return judge_asked(judge, REASONS_NINE & ~REASON_BIT(PRIVATE_HOST),
+				   rule_reachability(judge, &asked->flow.destination, lifted, out),
+				   out);
 	return rule_nine(judge, &asked->flow.destination, lifted, &host->named, host->listed, out);
 }
 
 /* Rule 10: an address that the client was never given. */
 static bool rule_unpinned(const struct asked *asked, struct verdict *out)
 {
-	return !flow_opens_literal(&asked->flow) && !flow_is_pinned(&asked->flow, NULL) &&
-	       !is_pinned_as(asked) && flow_deny_unpinned(&asked->flow, out);
+	return judge_asked(asked->judge, REASON_BIT(EXPIRED) | REASON_BIT(UNPINNED),
+			   !flow_opens_literal(&asked->flow) &&
+				   !flow_is_pinned(&asked->flow, NULL) && !is_pinned_as(asked) &&
+				   flow_deny_unpinned(&asked->flow, out),
+			   out);
 }
 
 static bool deny_mismatch(struct verdict *out)
@@ -306,7 +348,7 @@ static bool target_disagrees(const struct asked *asked)
 		(asked->reachable && target->port != asked->request->connection.port));
 }
 
-static bool rule_name(const struct asked *asked, struct verdict *out)
+static bool name_is_refused(const struct asked *asked, struct verdict *out)
 {
 	const struct host *host = asked->host.host;
 	const struct flow *flow = &asked->flow;
@@ -331,6 +373,12 @@ static bool rule_name(const struct asked *asked, struct verdict *out)
 	return judge_deny(REASON_MALFORMED, (struct place){0}, out);
 }
 
+static bool rule_name(const struct asked *asked, struct verdict *out)
+{
+	return judge_asked(asked->judge, REASON_BIT(NAME_MISMATCH) | REASON_BIT(NO_NAME),
+			   name_is_refused(asked, out), out);
+}
+
 /* Rules 7 to 11 for a request to the destination itself. */
 static struct verdict judge_direct(const struct asked *asked)
 {
@@ -340,6 +388,7 @@ static struct verdict judge_direct(const struct asked *asked)
 		v = flow_judge_names(&asked->flow);
 		if (v.outcome == OUTCOME_DENY)
 			return v;
+		flow_trace(&asked->flow, TRACE_FLOW, NULL);
 	}
 	if (rule_party_listed(asked->judge, &asked->host, &v) ||
 	    rule_party_listed(asked->judge, &asked->target, &v) ||
@@ -359,22 +408,28 @@ static struct verdict judge_proxied(const struct asked *asked)
 	struct verdict proxy = flow_judge_names(&asked->flow);
 	struct verdict v;
 
-	if (rule_self(&asked->flow, &v))
+	flow_trace(&asked->flow, TRACE_FLOW, NULL);
+	if (judge_asked(asked->judge, REASON_BIT(SELF), rule_self(&asked->flow, &v), &v))
 		judge_keep_first(&kept, &v);
 	if (proxy.outcome == OUTCOME_DENY)
 		judge_keep_first(&kept, &proxy);
 	if (target.outcome == OUTCOME_DENY)
 		judge_keep_first(&kept, &target);
-	if (asked->target.host->kind == HOST_LITERAL && !asked->target.listed &&
-	    policy_is(asked->judge->policy, OPTION_LITERALS_DENY) &&
-	    judge_deny(REASON_UNPINNED, policy_place(asked->judge->policy, OPTION_LITERALS_DENY),
-		       &v))
+	if (judge_asked(asked->judge, REASON_BIT(UNPINNED),
+			asked->target.host->kind == HOST_LITERAL && !asked->target.listed &&
+				policy_is(asked->judge->policy, OPTION_LITERALS_DENY) &&
+				judge_deny(REASON_UNPINNED,
+					   policy_place(asked->judge->policy, OPTION_LITERALS_DENY),
+					   &v),
+			&v))
 		judge_keep_first(&kept, &v);
 	/* Host repeats the target, or two readers would see two requests */
-	if (host->kind != HOST_NONE &&
-	    (!same_host(host, asked->target.host) ||
-	     (host->port != 0 && host->port != asked->target.port)) &&
-	    deny_mismatch(&v))
+	if (judge_asked(asked->judge, REASON_BIT(NAME_MISMATCH),
+			host->kind != HOST_NONE &&
+				(!same_host(host, asked->target.host) ||
+				 (host->port != 0 && host->port != asked->target.port)) &&
+				deny_mismatch(&v),
+			&v))
 		judge_keep_first(&kept, &v);
 	return kept.reason != REASON_NONE ? kept : target;
 }
@@ -387,8 +442,10 @@ static struct verdict judge_unreached(const struct asked *asked)
 	if (v.outcome == OUTCOME_DENY)
 		return v;
 	/* neither a destination nor a host: there is nothing that could be allowed */
-	if (asked->host.host->kind == HOST_NONE &&
-	    judge_deny(REASON_NO_NAME, (struct place){0}, &v))
+	if (judge_asked(asked->judge, REASON_BIT(NO_NAME),
+			asked->host.host->kind == HOST_NONE &&
+				judge_deny(REASON_NO_NAME, (struct place){0}, &v),
+			&v))
 		return v;
 	target = judge_party(asked->judge, &asked->target);
 	return target.outcome == OUTCOME_DENY ? target : v;
@@ -396,11 +453,11 @@ static struct verdict judge_unreached(const struct asked *asked)
 
 static struct verdict judge_request(const struct asked *asked)
 {
+	bool audits = judge_audits(asked->judge);
 	struct verdict v;
 
-	if (!judge_audits(asked->judge) && rule_malformed(asked, &v))
-		return v;
-	if (rule_floor(asked, &v) || rule_malformed(asked, &v) || rule_infrastructure(asked, &v) ||
+	if ((!audits && rule_malformed(asked, &v)) || rule_floor(asked, &v) ||
+	    (audits && rule_malformed(asked, &v)) || rule_infrastructure(asked, &v) ||
 	    rule_scheme(asked, &v) || rule_secret_url(asked, &v) || rule_blocked(asked, &v))
 		return v;
 	if (!asked->reachable)
@@ -416,7 +473,7 @@ struct verdict policy_request(const struct policy_image *image, const struct sub
 	struct judge judge;
 	struct verdict v, once_more;
 
-	if (!judge_begin(&judge, image, subject, &v))
+	if (!judge_begin(&judge, image, subject, STAGE_REQUEST, &v))
 		return v;
 	if (!policy_reads_first_bytes(image, subject, &request->connection, now))
 		return policy_connect(image, subject, &request->connection, now);

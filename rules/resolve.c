@@ -32,12 +32,28 @@ static bool rule_malformed(const struct judge *judge, const struct question *que
 			   struct verdict *out)
 {
 	const struct place builtin = {0};
+	bool refuses;
 
 	if (question->name_error != NAME_OK ||
 	    names_ends_in_number(question->name->text, question->name->length))
-		return judge_deny(REASON_MALFORMED, builtin, out);
-	return type_is_refused(question->type) && !judge->lifted &&
-	       judge_deny(REASON_QTYPE, builtin, out);
+		refuses = judge_deny(REASON_MALFORMED, builtin, out);
+	else
+		refuses = type_is_refused(question->type) && !judge->lifted &&
+			  judge_deny(REASON_QTYPE, builtin, out);
+	return judge_asked(judge, REASON_BIT(MALFORMED) | REASON_BIT(QTYPE), refuses, out);
+}
+
+static bool rule_floor(const struct judge *judge, const struct named *named, struct verdict *out)
+{
+	return judge_asked(judge, REASON_BIT(METADATA), rule_floor_name(judge, named, out), out);
+}
+
+static bool rule_blocked(const struct judge *judge, const struct named *named, struct verdict *out)
+{
+	const struct list_query without_port = {.port_rule = PORT_NONE};
+
+	return judge_asked(judge, REASON_BIT(BLOCKED_HOST) | REASON_BIT(ENCRYPTED_DNS),
+			   rule_blocked_name(judge, named, &without_port, out), out);
 }
 
 /*
@@ -65,43 +81,47 @@ static bool rule_special_name(const struct judge *judge, const struct named *nam
 			      struct verdict *out)
 {
 	enum name_kind kind = named->facts.kind;
+	bool refuses =
+		kind == NAMES_RESERVED ||
+		(kind == NAMES_PRIVATE && policy_is(judge->policy, OPTION_ALLOW_PRIVATE_NETWORK));
 
-	if (kind != NAMES_RESERVED &&
-	    (kind != NAMES_PRIVATE || !policy_is(judge->policy, OPTION_ALLOW_PRIVATE_NETWORK)))
-		return false;
-	return !listed && !judge->lifted && !is_provided(judge, named) &&
-	       judge_deny(REASON_SPECIAL_NAME, named->facts.special, out);
+	if (refuses && (listed || judge->lifted || is_provided(judge, named)))
+		refuses = judge_lifts(judge, REASON_SPECIAL_NAME, (struct place){0});
+	return judge_asked(judge, REASON_BIT(SPECIAL_NAME),
+			   refuses && judge_deny(REASON_SPECIAL_NAME, named->facts.special, out),
+			   out);
+}
+
+static bool rule_private(const struct judge *judge, const struct named *named, bool listed,
+			 struct verdict *out)
+{
+	return judge_asked(judge, REASON_BIT(LOOPBACK) | REASON_BIT(PRIVATE_HOST),
+			   rule_private_host(judge, named, listed, out), out);
 }
 
 static struct verdict judge_question(const struct judge *judge, const struct question *question)
 {
 	const struct list_query any = {.port_rule = PORT_ANY};
-	const struct list_query without_port = {.port_rule = PORT_NONE};
+	bool audits = judge_audits(judge);
 	struct place place = {0};
 	struct named named;
 	struct verdict v;
 
-	if (question->name_error != NAME_OK) {
-		rule_malformed(judge, question, &v);
+	if ((!audits || question->name_error != NAME_OK) && rule_malformed(judge, question, &v))
 		return v;
-	}
 	judge_name(judge, question->name, &named);
-	if (!judge_audits(judge) && rule_malformed(judge, question, &v))
-		return v;
-	if (rule_floor_name(judge, &named, &v) || rule_malformed(judge, question, &v) ||
-	    rule_blocked_name(judge, &named, &without_port, &v))
+	if (rule_floor(judge, &named, &v) || (audits && rule_malformed(judge, question, &v)) ||
+	    rule_blocked(judge, &named, &v))
 		return v;
 
 	bool listed = judge_lists_name(judge, &named, &any, &place);
+	judge_listed(judge, listed, place);
 	bool key = asks_for_a_key(&named, question->type);
 	if (!key && rule_special_name(judge, &named, listed, &v))
 		return v;
-	if (!listed && policy_is(judge->policy, OPTION_DEFAULT_DENY)) {
-		judge_deny(REASON_NOT_ALLOWLISTED, policy_place(judge->policy, OPTION_DEFAULT_DENY),
-			   &v);
+	if (rule_not_allowlisted(judge, listed, place, &v))
 		return v;
-	}
-	if (!key && rule_private_host(judge, &named, listed, &v))
+	if (!key && rule_private(judge, &named, listed, &v))
 		return v;
 	return judge_allow(place);
 }
@@ -113,7 +133,7 @@ struct verdict policy_resolve(const struct policy_image *image, const struct sub
 	struct judge judge;
 	struct verdict v, once_more;
 
-	if (!judge_begin(&judge, image, subject, &v))
+	if (!judge_begin(&judge, image, subject, STAGE_RESOLVE, &v))
 		return v;
 	v = judge_question(&judge, question);
 	if (hook_begin(&judge, STAGE_RESOLVE, &v, &hook)) {
