@@ -8,7 +8,6 @@
 #include "cli/explain.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +132,8 @@ static int read_line(int argc, char **argv, struct explain *explain, struct requ
 			words_alone = true;
 		} else if (strcmp(argv[i], "--json") == 0) {
 			line->json = true;
+		} else if (strcmp(argv[i], "--trace") == 0) {
+			explain->subject.trace = &explain->trace;
 		} else if (strcmp(argv[i], "--ask-hook") == 0) {
 			explain->ask_hook = true;
 		} else if (!is_option(argv[i])) {
@@ -178,74 +179,6 @@ int explain_connection(const struct explain *explain, const struct endpoint *des
 	return 0;
 }
 
-static int print_json(const struct explanation *explanation, const char *rule)
-{
-	const struct verdict *verdict = &explanation->verdict;
-	json_t *object = json_pack(
-		"{s:s, s:s, s:s, s:s, s:b}", "verdict", outcome_text(verdict->outcome), "reason",
-		reason_text(verdict->reason), "rule", rule, "stage", stage_text(explanation->stage),
-		"enforced", verdict->outcome == OUTCOME_DENY ? verdict->enforced : true);
-
-	if (explanation->hook != NULL)
-		json_object_set_new(object, "hook", json_string(explanation->hook));
-	if (object == NULL || json_dumpf(object, stdout, JSON_COMPACT | JSON_ENSURE_ASCII) != 0) {
-		json_decref(object);
-		return command_error(STATUS_USAGE, "cannot write JSON");
-	}
-	putchar('\n');
-	json_decref(object);
-	return 0;
-}
-
-/* One line: "deny metadata (floor.txt:12) at connect". */
-static int print_text(const struct explanation *explanation, const char *rule)
-{
-	const struct verdict *verdict = &explanation->verdict;
-
-	fputs(outcome_text(verdict->outcome), stdout);
-	if (verdict->outcome == OUTCOME_DENY)
-		printf(" %s, by %s", reason_text(verdict->reason), rule);
-	else if (verdict->outcome == OUTCOME_ALLOW && verdict->rule.line > 0)
-		printf(", by %s", rule);
-	printf(", at stage %s", stage_text(explanation->stage));
-	if (explanation->note != NULL)
-		printf(": %s", explanation->note);
-	if (explanation->hook != NULL)
-		printf(", before the hook %s is asked (--ask-hook)", explanation->hook);
-	if (verdict->outcome == OUTCOME_DENY && !verdict->enforced)
-		fputs(" (mode: audit, so it is reported and let through)", stdout);
-	putchar('\n');
-	return 0;
-}
-
-static int print_explanation(const struct explain *explain, bool json,
-			     const struct explanation *explanation)
-{
-	const struct place *place = &explanation->verdict.rule;
-	const char *source = policy_source_name(explain->image, place->source);
-	char rule[512];
-	int status;
-
-	if (place->line > 0)
-		snprintf(rule, sizeof(rule), "%.480s:%u", source, place->line);
-	else
-		snprintf(rule, sizeof(rule), "%.480s",
-			 place->source == SOURCE_BUILTIN ? "default" : source);
-	status = json ? print_json(explanation, rule) : print_text(explanation, rule);
-	if (status != 0)
-		return status;
-	switch (explanation->verdict.outcome) {
-	case OUTCOME_ALLOW:
-		return STATUS_OK;
-	case OUTCOME_WAIT:
-		return STATUS_WAIT;
-	case OUTCOME_DENY:
-	case OUTCOME_COUNT:
-		break;
-	}
-	return STATUS_DENY;
-}
-
 static int run_stage(struct explain *explain, const struct request_line *line)
 {
 	struct explanation explanation = {.note = NULL};
@@ -264,7 +197,7 @@ static int run_stage(struct explain *explain, const struct request_line *line)
 			return command_usage_error(&command_explain,
 						   "%s does not take all of these options", name);
 		status = stages[i].run(explain, &explanation);
-		return status != 0 ? status : print_explanation(explain, line->json, &explanation);
+		return status != 0 ? status : explain_print(explain, line->json, &explanation);
 	}
 	return command_usage_error(&command_explain, "there is no stage '%s'", name);
 }
@@ -336,8 +269,10 @@ static int explain_run(int argc, char **argv)
 	explain.pins = calloc(room, sizeof(*explain.pins));
 	explain.cnames = calloc(room, sizeof(*explain.cnames));
 	explain.hints = calloc(room, sizeof(*explain.hints));
+	explain.trace.steps = calloc(EXPLAIN_STEPS_MAX, sizeof(*explain.trace.steps));
+	explain.trace.room = EXPLAIN_STEPS_MAX;
 	if (explain.words == NULL || explain.pins == NULL || explain.cnames == NULL ||
-	    explain.hints == NULL)
+	    explain.hints == NULL || explain.trace.steps == NULL)
 		status = command_error(STATUS_USAGE, "out of memory");
 	else
 		status = read_line(argc, argv, &explain, &line);
@@ -349,6 +284,7 @@ static int explain_run(int argc, char **argv)
 	free(explain.pins);
 	free(explain.cnames);
 	free(explain.hints);
+	free(explain.trace.steps);
 	return status;
 }
 
@@ -367,6 +303,7 @@ const struct command command_explain = {
 		"  --client NAME              judge as this client; without it by policy "
 		"`default`\n"
 		"  --json                     one JSON object\n"
+		"  --trace                    each rule on the way to the verdict as well\n"
 		"  --ask-hook                 ask the policy's hook as well, if it has one\n"
 		"  --pinned NAME[=ADDRESS]    PIN: the client holds a live pin for the "
 		"destination\n"

@@ -35,6 +35,7 @@ struct explain {
 	const struct config *config;
 	const struct policy_image *image;
 	struct subject subject;
+	struct trace trace; /* the subject's, with --trace */
 	const char *client; /* --client, or NULL */
 	bool ask_hook;
 
@@ -65,6 +66,14 @@ explain_stage explain_answer;
 explain_stage explain_connect;
 explain_stage explain_request;
 explain_stage explain_bytes;
+
+/*
+ * Steps of a trace that are kept: bytes may hold any number of requests, and people read no more.
+ */
+#define EXPLAIN_STEPS_MAX 1024u
+
+/* Prints verdict and trace; returns the exit status of the verdict, or STATUS_USAGE. */
+int explain_print(const struct explain *explain, bool json, const struct explanation *explanation);
 
 /* The moment at which everything is judged: pins live before and after it. */
 #define EXPLAIN_NOW 1000000u

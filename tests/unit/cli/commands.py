@@ -147,6 +147,42 @@ def explaining():
                                    "a.example.com")[0], 3)
 
 
+def tracing():
+    config = "policies:\n default:\n  default: deny\n  allow_hosts:\n   - example.com\n   - 10.1.2.3\n"
+    status, out, _ = explain(config, "answer", "www.example.com", "10.0.0.1", "--trace")
+    expect("trace: an answer", (status, out.splitlines()[:-1]), (3, [
+        "answer:", "    malformed passed", "    metadata passed", "    blocked_host passed", "    encrypted_dns passed",
+        "    allow list matched, FILE:5", "    not_allowlisted lifted by FILE:5",
+        "    rebinding refused by address-classes.txt:26"]))
+    status, out, _ = explain(config, "connect", "10.1.2.3", "80", "--trace", "--json", "--pinned", "a.example.net")
+    steps = json.loads(out)["trace"]
+    expect("trace: names", [step.get("name") for step in steps if step["rule"] == "not_allowlisted"],
+           ["a.example.net", None])
+    expect("trace: results", [step["result"] for step in steps if step["rule"] == "not_allowlisted"],
+           ["refused", "lifted"])
+    expect("trace: places", [step.get("place") for step in steps if step["rule"] in ("allow list", "malformed", "self")],
+           ["FILE:6", None])
+    private = "policies:\n default:\n  allow_private_network: false\n  allow_loopback: false\n"
+    cidrs = private + "  allow_private_cidrs: [10.0.0.0/8]\n"
+    answers = private + "  allow_private_answers: [example.com]\n"
+    for what, text, words, step in (
+            ("a range", cidrs, ["answer", "a.example.com", "10.0.0.1"], "rebinding lifted by FILE:5"),
+            ("a range reached", cidrs, ["connect", "10.0.0.1", "80"], "private_address lifted by FILE:5"),
+            ("a name", answers, ["answer", "a.example.com", "10.0.0.1"], "rebinding lifted by FILE:5"),
+            ("a name pinned", answers, ["connect", "10.0.0.1", "80", "--pinned", "a.example.com"],
+             "rebinding lifted by FILE:5"),
+            ("a literal", private + "  allow_hosts: [10.0.0.1]\n", ["request", "http://10.0.0.1/"],
+             "private_address lifted by the configuration"),
+            ("a private name", private + "  allow_hosts: [nas.lan]\n", ["resolve", "nas.lan"],
+             "private_host lifted by the configuration"),
+            ("a forwarder", "resolver: {forward: {lan: [10.0.0.53]}}", ["resolve", "nas.lan"],
+             "special_name lifted by the configuration")):
+        out = explain(text, *words, "--trace")[1]
+        expect("trace: lifted by " + what, [line.strip() for line in out.splitlines() if " lifted " in line][:1], [step])
+    out = explain("policies: {default: {mode: audit}}", "request", "http://metadata/", "--trace")[1]
+    expect("trace: audit asks the floor first", out.splitlines()[1][:31], "    metadata refused by floor.t")
+
+
 def bytes_of_a_flow():
     with tempfile.TemporaryDirectory() as folder:
         def segments(*parts):
@@ -200,6 +236,6 @@ floor: {addresses: [10.9.0.0/16]}
             "-d 64:ff9b::a09:0/112 ", "PF-pinfold-out")], [True] * 5 + [False])
 
 
-for part in (rules_print, usage, helping, checking, explaining, bytes_of_a_flow):
+for part in (rules_print, usage, helping, checking, explaining, tracing, bytes_of_a_flow):
     part()
 sys.exit(1 if FAILED else 0)
