@@ -244,7 +244,7 @@ int config_allow(struct config *config, const char *entry, char *problem, size_t
 	struct match_entry parsed;
 	struct match_entry *entries;
 
-	if (entry_parse(entry, strlen(entry), POLICY_ENTRY_HOSTS, &parsed, text) < 0) {
+	if (entry_parse(entry, strlen(entry), ENTRY_HOSTS, &parsed, text) < 0) {
 		snprintf(problem, size, "%s", text);
 		return -EINVAL;
 	}

@@ -344,6 +344,19 @@ const char *entry_format(const struct match_entry *entry, char *buffer)
 	return buffer;
 }
 
+size_t entry_registered_labels(const struct name *name)
+{
+	const psl_ctx_t *list = public_suffixes();
+	const char *domain = list != NULL ? psl_registrable_domain(list, name->text) : NULL;
+	size_t labels = 1;
+
+	if (domain == NULL)
+		return 0;
+	for (; *domain != '\0'; domain++)
+		labels += *domain == '.';
+	return labels;
+}
+
 bool entry_on_floor(const struct name *name)
 {
 	struct match_entry entry = {.kind = MATCH_NAME, .name = *name};

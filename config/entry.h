@@ -22,6 +22,9 @@ enum entry_rule {
 	ENTRY_GUARDED = 1 << 6, /* it opens something: no floor, no bare public suffix */
 };
 
+/* The entries of allow_hosts. */
+#define ENTRY_HOSTS (ENTRY_NAMES | ENTRY_WILDCARDS | ENTRY_PREFIXES | ENTRY_PORT | ENTRY_GUARDED)
+
 #define ENTRY_PROBLEM_SIZE 224
 
 /* Room for what entry_format() writes: scheme, name, port and their marks. */
@@ -39,6 +42,12 @@ const char *entry_format(const struct match_entry *entry, char *buffer);
 
 /* ::ffff:a.b.c.d and its prefixes are the IPv4 ones; everything else is returned as it is. */
 struct prefix entry_plain_prefix(const struct prefix *prefix);
+
+/*
+ * How many labels of NAME, from its end, make the domain that somebody registered: the public suffix
+ * (private ones too) and one more. 0 when there is none.
+ */
+size_t entry_registered_labels(const struct name *name);
 
 /* Is NAME of the floor, or under a name of it? */
 bool entry_on_floor(const struct name *name);

@@ -20,10 +20,6 @@
 #define LOAD_FINDINGS_MAX 100u
 #define LOAD_NO_LINE      (~0u) /* the line of that one: it sorts last */
 
-/* The entries of allow_hosts, for enum entry_rule. */
-#define POLICY_ENTRY_HOSTS                                                                         \
-	(ENTRY_NAMES | ENTRY_WILDCARDS | ENTRY_PREFIXES | ENTRY_PORT | ENTRY_GUARDED)
-
 /* What lies behind a struct config: config_free() and config_print() need more than the public
  * part. */
 struct config_private {
