@@ -51,3 +51,4 @@ extern const struct command command_pins;
 extern const struct command command_reload;
 extern const struct command command_run;
 extern const struct command command_status;
+extern const struct command command_suggest;

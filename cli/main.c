@@ -25,6 +25,7 @@ static const struct command *const commands[] = {
 	&command_reload,
 	&command_check,
 	&command_explain,
+	&command_suggest,
 	&command_rules,
 	&command_version,
 	&command_help,

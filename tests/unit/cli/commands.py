@@ -33,6 +33,7 @@ def explain(config, *words):
 def usage():
     wrong = [
         [], ["nothing"], ["help", "nothing"], ["help", "check", "check"], ["version", "x"],
+        ["suggest"], ["suggest", "a", "b"], ["suggest", "--loud"], ["suggest", "--client"], ["suggest", "/nonexistent"],
         ["check", "--loud"], ["check", "a", "b"],
         ["explain"], ["explain", "guess"], ["explain", "--loud", "resolve", "a.example"],
         ["explain", "resolve"], ["explain", "resolve", "a", "A", "A"], ["explain", "resolve", "a", "NOTYPE"],
@@ -183,6 +184,26 @@ def tracing():
     expect("trace: audit asks the floor first", out.splitlines()[1][:31], "    metadata refused by floor.t")
 
 
+def suggesting():
+    def line(**more):
+        return json.dumps({"time": "t", "stage": "connect", "verdict": "deny", "reason": "not_allowlisted", "rule": "f:1",
+                           "client": "vm", "enforced": False, "port": 443, "protocol": "tcp", **more}) + "\n"
+    good = line(name="www.example.com", addresses=["93.184.216.34"], suppressed=2)
+    status, out, err = run("suggest", "-", text=good)
+    expect("suggest", (status, err, out.splitlines()[-1]), (0, "", '      - "www.example.com:443"  # 3 times'))
+    expect("suggest: pasted", run("check", "-", text=out)[0], 0)
+    expect("suggest: nothing", run("suggest", "-")[1].splitlines()[-1], "    allow_hosts: []")
+    expect("suggest: of one client", run("suggest", "--client", "x", "-", text=good)[1].splitlines()[-1],
+           "    allow_hosts: []")
+    for bad in ("junk\n", "\n", "[]\n", "{}\n", line(stage="x"), line(reason="x"), line(name="a b"), line(name=1),
+                line(addresses=["x"]), line(addresses=[]), line(port=65536), line(port=-1), line(port="80"),
+                line(protocol="x"), line(suppressed=-1), line(verdict="wait"), '{"a":1,"a":2}\n', "\0\n", "\udcff\n"):
+        done = subprocess.run([PINFOLD, "suggest", "-"], input=(bad + good).encode(errors="surrogateescape"),
+                              capture_output=True, timeout=60, check=False)
+        expect("suggest: " + repr(bad), (done.returncode, done.stderr[:11], b"www.example.com:443" in done.stdout),
+               (1, b"-:1: error:", True))
+
+
 def bytes_of_a_flow():
     with tempfile.TemporaryDirectory() as folder:
         def segments(*parts):
@@ -236,6 +257,6 @@ floor: {addresses: [10.9.0.0/16]}
             "-d 64:ff9b::a09:0/112 ", "PF-pinfold-out")], [True] * 5 + [False])
 
 
-for part in (rules_print, usage, helping, checking, explaining, tracing, bytes_of_a_flow):
+for part in (rules_print, usage, helping, checking, explaining, tracing, suggesting, bytes_of_a_flow):
     part()
 sys.exit(1 if FAILED else 0)
