@@ -13,6 +13,7 @@ import ctypes
 import fcntl
 import os
 import pty
+import random
 import re
 import select
 import signal
@@ -482,6 +483,24 @@ def ctrl_c_while_it_starts():
         found = finish(pid, fd)
         if found not in (130, -signal.SIGINT): # the latter: before it had looked at its signals
             raise Fault(f"after {delay} s: {found}")
+
+
+@case
+def signals_while_it_starts():
+    """Signals to the runner at every moment of the start: whatever it was doing, nothing of it stays. ROUNDS makes it longer."""
+    def left():
+        found = host()
+        return {key: found[key] for key in before if found[key] != before[key]}
+    shell(f"{PINFOLD} run true")
+    before, dice = host(), random.Random(7)
+    for number in range(int(os.environ.get("ROUNDS", "24"))):
+        kind, delay = dice.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]), dice.uniform(0, 0.5)
+        process = subprocess.Popen([PINFOLD, "run", "--", "sleep", "1000"], stderr=subprocess.PIPE, text=True)
+        time.sleep(delay)
+        process.send_signal(kind)
+        error = process.communicate(timeout=20)[1]
+        if process.returncode not in (128 + kind, -kind) or left():
+            raise Fault(f"round {number}, {kind.name} after {delay:.3f} s: {process.returncode} {error!r} {left()}")
 
 
 @case
