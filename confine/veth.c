@@ -52,11 +52,7 @@ static const struct front {
 	 "ip6tables-legacy-save"},
 };
 #define FRONT_COUNT ((int)(sizeof(fronts) / sizeof(fronts[0])))
-
-static const struct front *front_of(int backend)
-{
-	return &fronts[backend >= 0 && backend < FRONT_COUNT ? backend : 0];
-}
+#define NO_FRONT    (-1) /* no rules were installed */
 
 /* One text for each family, given to both restore programs at once. */
 struct change {
@@ -67,7 +63,7 @@ struct change {
 
 static void begin_change(struct change *change, int backend, bool ipv6, const char *text)
 {
-	const struct front *front = front_of(backend);
+	const struct front *front = &fronts[backend];
 	const char *arguments[] = {ipv6 ? front->restore6 : front->restore4, "-w", "--noflush",
 				   NULL};
 
@@ -105,10 +101,13 @@ static void end_rules(struct change *change, const struct uplink *uplink)
 		end_change(change, ipv6);
 }
 
-/* Takes out what carries the tag of ID, whatever else happened to the rules meanwhile. */
-static void sweep_rules(int backend, bool ipv6, const char *id)
+/*
+ * Takes out what carries the tag of ID, whatever else happened to the rules meanwhile. 0; -EAGAIN when
+ * there is something and it stays; another negative errno when this front end cannot say.
+ */
+static int sweep_rules(int backend, bool ipv6, const char *id)
 {
-	const struct front *front = front_of(backend);
+	const struct front *front = &fronts[backend];
 	const char *arguments[] = {ipv6 ? front->save6 : front->save4, NULL};
 	struct change change = {.errors = {0, 0}};
 	char problem[256], tag[32];
@@ -122,11 +121,14 @@ static void sweep_rules(int backend, bool ipv6, const char *id)
 	if (text != NULL && text[0] != '\0') {
 		begin_change(&change, backend, ipv6, text);
 		end_change(&change, ipv6);
-		if (change.errors[ipv6] != 0)
+		if (change.errors[ipv6] != 0) {
 			report("cannot take the packet-filter rules of run %s away: %s", id,
 			       change.problems[ipv6]);
+			error = -EAGAIN;
+		}
 	}
 	free(text);
+	return error;
 }
 
 static void remove_interface(const char *id)
@@ -156,12 +158,14 @@ static bool sweep(struct state *state, bool *taken)
 			continue;
 		}
 		/* By every front end: it was killed, perhaps before it knew which one it used. */
-		for (int backend = 0; backend < FRONT_COUNT; backend++) {
-			sweep_rules(backend, false, runs[i].id);
-			sweep_rules(backend, true, runs[i].id);
-		}
+		bool left = false;
+		for (int backend = 0; backend < FRONT_COUNT; backend++)
+			for (int ipv6 = 0; ipv6 < 2; ipv6++)
+				if (sweep_rules(backend, ipv6, runs[i].id) == -EAGAIN)
+					left = true;
 		remove_interface(runs[i].id);
-		state_remove(state, runs[i].id);
+		if (!left)
+			state_remove(state, runs[i].id);
 	}
 	if (!lives)
 		state_restore(state);
@@ -250,6 +254,7 @@ static int veth_open(struct uplink *uplink, char *problem, size_t size)
 	bool *taken = calloc(PLAN_BLOCK_COUNT, sizeof(*taken));
 	int error = taken == NULL ? -ENOMEM : state_open(&uplink->state);
 
+	uplink->backend = NO_FRONT;
 	if (error == 0) {
 		uplink->descriptors[FOLDER] = uplink->state.folder;
 		error = record(uplink, taken);
@@ -280,15 +285,17 @@ static int veth_allow(struct uplink *uplink, char *problem, size_t size)
 		if (uplink->backend == 0)
 			snprintf(problem, size, "cannot install masquerading: %s",
 				 change.problems[0]);
+		sweep_rules(uplink->backend, false, uplink->plan.id);
 		sweep_rules(uplink->backend, true, uplink->plan.id);
 	}
 	if (change.errors[0] != 0) {
-		uplink->backend = 0;
+		uplink->backend = NO_FRONT;
 		return change.errors[0];
 	}
 	if (uplink->plan.ipv6 && change.errors[1] != 0) {
 		report("no IPv6 for the command, cannot install its masquerading: %s",
 		       change.problems[1]);
+		sweep_rules(uplink->backend, true, uplink->plan.id);
 		uplink->plan.ipv6 = false;
 	}
 	return 0;
@@ -336,20 +343,33 @@ static int veth_configure(const struct uplink *uplink, char *problem, size_t siz
 	return error;
 }
 
+/* False when rules may have stayed. */
+static bool remove_rules(const struct uplink *uplink, struct change *change)
+{
+	bool gone = true;
+
+	end_rules(change, uplink);
+	for (int ipv6 = 0; ipv6 < 2; ipv6++)
+		if (change->errors[ipv6] != 0 &&
+		    sweep_rules(uplink->backend, ipv6, uplink->plan.id) != 0)
+			gone = false;
+	return gone;
+}
+
 /* Under the lock. */
 static void remove_all(struct uplink *uplink)
 {
 	const char *id = uplink->plan.id;
 	struct change change;
+	bool ruled = uplink->backend != NO_FRONT;
 
 	/* The short way; when another tool has taken some of them away already, it takes none. */
-	begin_rules(&change, uplink, false);
+	if (ruled)
+		begin_rules(&change, uplink, false);
 	remove_interface(id);
-	end_rules(&change, uplink);
-	for (int ipv6 = 0; ipv6 < 2; ipv6++)
-		if (change.errors[ipv6] != 0)
-			sweep_rules(uplink->backend, ipv6, id);
-	state_remove(&uplink->state, id);
+	/* What stays is stale once we are dead: the next run tries again. */
+	if (!ruled || remove_rules(uplink, &change))
+		state_remove(&uplink->state, id);
 	if (!sweep(&uplink->state, NULL))
 		state_vanish(&uplink->state);
 }

@@ -487,7 +487,8 @@ def ctrl_c_while_it_starts():
 
 @case
 def signals_while_it_starts():
-    """Signals to the runner at every moment of the start: whatever it was doing, nothing of it stays. ROUNDS makes it longer."""
+    """Signals at every moment of the start, to the runner or from a terminal's key to its group, once or twice: whatever it
+    was doing, nothing of it stays. ROUNDS makes it longer."""
     def left():
         found = host()
         return {key: found[key] for key in before if found[key] != before[key]}
@@ -495,12 +496,17 @@ def signals_while_it_starts():
     before, dice = host(), random.Random(7)
     for number in range(int(os.environ.get("ROUNDS", "24"))):
         kind, delay = dice.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]), dice.uniform(0, 0.5)
-        process = subprocess.Popen([PINFOLD, "run", "--", "sleep", "1000"], stderr=subprocess.PIPE, text=True)
+        send, again = dice.choice([os.kill, os.killpg]), dice.choice([None, 0, dice.uniform(0, 0.3)])
+        process = subprocess.Popen([PINFOLD, "run", "--", "sleep", "1000"], stderr=subprocess.PIPE, text=True, start_new_session=True)
         time.sleep(delay)
-        process.send_signal(kind)
+        send(process.pid, kind)
+        if again is not None:
+            time.sleep(again)
+            with contextlib.suppress(ProcessLookupError):
+                send(process.pid, kind)
         error = process.communicate(timeout=20)[1]
         if process.returncode not in (128 + kind, -kind) or left():
-            raise Fault(f"round {number}, {kind.name} after {delay:.3f} s: {process.returncode} {error!r} {left()}")
+            raise Fault(f"round {number}, {send.__name__} {kind.name} after {delay:.3f} s, {again}: {process.returncode} {error!r} {left()}")
 
 
 @case
@@ -645,6 +651,23 @@ def without_iptables():
     finally:
         shell("umount /usr/sbin && rm -rf /run/over/usr/sbin/up/* /run/over/usr/sbin/work/* && "
               "mount -t overlay -o lowerdir=/usr/sbin,upperdir=/run/over/usr/sbin/up,workdir=/run/over/usr/sbin/work over /usr/sbin")
+
+
+@case
+def rules_that_cannot_be_removed():
+    """They are said to stay, and the next run takes them away."""
+    with running(*SLEEP) as process:
+        shell("rm /usr/sbin/iptables-restore && printf '#!/bin/sh\necho broken >&2; exit 1\n' >/usr/sbin/iptables-restore && "
+              "chmod 755 /usr/sbin/iptables-restore")
+        try:
+            process.terminate()
+            error = process.communicate(timeout=20)[1]
+        finally:
+            shell("ln -sf /etc/alternatives/iptables-restore /usr/sbin/iptables-restore")
+        expect_in("cannot take the packet-filter rules of run", error)
+        expect_in("broken", error)
+    expect(any("pinfold-run:" in line for line in rules()), True, "there is something to sweep")
+    expect(status("true"), 0)
 
 
 def main():
