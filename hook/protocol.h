@@ -50,7 +50,10 @@ struct hook_question {
 void hook_question_connection(struct hook_question *question, const struct connection *connection,
 			      uint64_t now);
 
-/* Fills in what a request tells besides its connection; REQUEST and BUFFER are borrowed. */
+/*
+ * Fills in what a request tells besides its connection, a target that holds a secret left out;
+ * REQUEST and BUFFER are borrowed.
+ */
 void hook_question_request(struct hook_question *question, const struct request *request,
 			   char buffer[ADDRESS_TEXT_SIZE]);
 

@@ -56,6 +56,9 @@ void hook_question_request(struct hook_question *question, const struct request 
 	question->scheme = scheme_text(request);
 	question->method = request->method;
 	question->method_length = request->method_length;
+	/* a hook may write down what it is asked; a key stays here */
+	if (request->secret)
+		return;
 	question->target = request->target;
 	question->target_length = request->target_length;
 }

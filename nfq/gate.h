@@ -15,10 +15,12 @@
 
 struct flow;
 struct hook_question;
+struct secrets;
 
 struct gate {
 	const struct policy_image *image;
 	const struct pins_table *pins;
+	struct secrets *secrets; /* settled (secrets/secrets.h) */
 	struct sink *sink;
 	/* The name of an input interface, or NULL when it is gone. */
 	const char *(*interface_name)(uint32_t index, uint64_t now);

@@ -39,6 +39,7 @@
 #include "nfq/log.h"
 #include "nfq/privilege.h"
 #include "nfq/queue.h"
+#include "secrets/secrets.h"
 #include "settings.h"
 
 /* Exit codes: an orderly end, a broken environment, a start that failed. */
@@ -186,6 +187,21 @@ static int take_start(const struct message *message)
 	return 0;
 }
 
+static int start_secrets(void)
+{
+	const char *problem;
+	int error = secrets_new(&gate.secrets, &problem);
+
+	if (error < 0) {
+		failed("cannot look for secrets: %s", problem);
+		return error;
+	}
+	error = secrets_settle(gate.secrets);
+	if (error < 0)
+		failed("cannot look for secrets: %s", strerror(-error));
+	return error;
+}
+
 static int start(void)
 {
 	static struct message message;
@@ -212,6 +228,8 @@ static int start(void)
 	int error = take_start(&message);
 
 	close_descriptors(&message);
+	if (error == 0)
+		error = start_secrets();
 	if (error < 0)
 		return error;
 	error = privilege_begin(problem, sizeof(problem));

@@ -22,8 +22,9 @@ int privilege_begin(char *problem, size_t size);
 int privilege_drop(uint32_t uid, uint32_t gid, char *problem, size_t size);
 
 /*
- * Stage 3, before READY. Should: a list of system calls without file system, new sockets,
- * processes; anything else ends the process. Mustn't: the calls of the loop in main.c and of a
+ * Stage 3, before READY. Should: a list of system calls without file system, new sockets, processes
+ * or a way to make memory executable (secrets_settle() came before); anything else ends the
+ * process. Mustn't: the calls of the loop in main.c and of a
  * reload.
  */
 int privilege_confine(char *problem, size_t size);

@@ -6,6 +6,7 @@
 
 #include "hook/asker.h"
 #include "nfq/audit.h"
+#include "secrets/secrets.h"
 
 /* One more than the table gives: the name a flow has used. One packet is judged at a time. */
 static struct pin pins[PINS_PER_ADDRESS_MAX + 1];
@@ -106,17 +107,37 @@ static bool name_is_pinned(const struct request *request, uint64_t now)
 	return false;
 }
 
-struct verdict ruling_request(struct gate *gate, const struct flow *flow, struct request *request,
-			      bool *pinned)
+/* The name of a secret in REQUEST's target, which is noted there, or NULL. */
+static const char *find_secret(struct gate *gate, const struct flow *flow, struct request *request)
 {
+	struct secret secret;
+
+	request->secret =
+		!request->malformed && request->target != NULL &&
+		policy_searches_secrets(gate->image, flow->policy) &&
+		secrets_find(gate->secrets, request->target, request->target_length, &secret) > 0;
+	if (!request->secret)
+		return NULL;
+	request->secret_line = secret.line;
+	return secret.name;
+}
+
+struct verdict ruling_request(struct gate *gate, const struct flow *flow,
+			      struct stream_event *event, bool *pinned)
+{
+	struct request *request = &event->request;
 	struct subject subject = {.policy = flow->policy, .root = flow->root};
 	const struct reader_slot *reader = flow->reader;
 	const struct name *used = reader != NULL && reader->pinned ? &reader->name : NULL;
 
 	request->connection = connection_of(gate, &flow->key, &flow->client, used, flow->opened);
-	if (pinned != NULL)
-		*pinned = name_is_pinned(request, flow->opened);
-	return policy_request(gate->image, &subject, request, flow->opened);
+	*pinned = name_is_pinned(request, flow->opened);
+	const char *secret = find_secret(gate, flow, request);
+	struct verdict verdict = policy_request(gate->image, &subject, request, flow->opened);
+
+	if (verdict.reason == REASON_SECRET_URL)
+		event->problem = secret;
+	return verdict;
 }
 
 const char *ruling_ask(struct gate *gate, struct flow *flow, const struct verdict *verdict,

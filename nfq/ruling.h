@@ -33,11 +33,12 @@ struct verdict ruling_unreadable(struct gate *gate, const struct flow_key *key,
 				 uint64_t now);
 
 /*
- * May FLOW make this request? A name that was pinned when the flow opened, or when the flow used it
- * last, is pinned for the flow's life. *PINNED, when not NULL: the request's name is a pinned one.
+ * May FLOW make the request of EVENT, whose target is searched for secrets first? A name that was
+ * pinned when the flow opened, or when the flow used it last, is pinned for the flow's life.
+ * *PINNED: the request's name is a pinned one. EVENT's problem names the secret that decided.
  */
-struct verdict ruling_request(struct gate *gate, const struct flow *flow, struct request *request,
-			      bool *pinned);
+struct verdict ruling_request(struct gate *gate, const struct flow *flow,
+			      struct stream_event *event, bool *pinned);
 
 /*
  * Puts VERDICT, which asks_hook, to the hook: FLOW waits for it in state ASKING then. REQUEST is NULL

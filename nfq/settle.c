@@ -110,7 +110,7 @@ enum settled settle_event(struct gate *gate, struct flow *flow, struct stream_ev
 	const char *words = "";
 	bool pinned;
 
-	*verdict = ruling_request(gate, flow, &event->request, &pinned);
+	*verdict = ruling_request(gate, flow, event, &pinned);
 	if (verdict->asks_hook) {
 		enum hook_answer answer = HOOK_ERROR;
 		if (reader->hooked_early) {
@@ -132,7 +132,7 @@ enum settled settle_hooked_event(struct gate *gate, struct flow *flow, struct st
 {
 	bool pinned;
 
-	*verdict = ruling_request(gate, flow, &event->request, &pinned);
+	*verdict = ruling_request(gate, flow, event, &pinned);
 	*verdict = policy_hooked(gate->image, flow->policy, verdict, answer);
 	return conclude(gate, flow, event, flow->reader->asking_early, verdict, pinned, words, now);
 }

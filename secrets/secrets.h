@@ -8,7 +8,8 @@
  * decoded twice. A malformed escape stays as it is and disables nothing. The shapes are compiled in
  * from rules/secret-shapes.txt.
  *
- * secrets_new() allocates; secrets_find() does not, and needs no system call.
+ * secrets_new() and the first searches allocate. After secrets_settle() secrets_find() does not, and
+ * needs no system call.
  */
 
 #include <stddef.h>
@@ -28,6 +29,15 @@ struct secret {
  */
 int secrets_new(struct secrets **out, const char **problem);
 void secrets_free(struct secrets *secrets);
+
+/*
+ * For a program that searches as long as it lives: compiles the shapes to machine code, and
+ * allocates nothing from here on. No memory of the process can be written and executed afterwards.
+ * At most once a process, before it confines itself, and SECRETS is not freed. Where there can be
+ * no machine code the search stays slow. 0, -EPROTO when an example of the table is not found, or
+ * the errno of mprotect(2).
+ */
+int secrets_settle(struct secrets *secrets);
 
 /*
  * 1 and *OUT when TARGET carries a secret, 0 when it does not. When the search had to give up

@@ -118,6 +118,8 @@ class Cases:
             check(status[which] == "0" * 16, which, status[which])
         check(status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status)
         check(status["Uid"].split()[0] == "65534" and status["Groups"].strip() == "", status["Uid"], status["Groups"])
+        maps = open(f"/proc/{self.gate.pid}/maps").read()
+        check(" rwx" not in maps and " r-xp 00000000 00:00 0" in maps, "machine code", maps)
         check(int(status["VmRSS"].split()[0]) < 16384, "resident set", status["VmRSS"])
 
     def case_allowed_request(self):

@@ -9,6 +9,7 @@
 #include "inspect/packet.h"
 #include "nfq/audit.h"
 #include "notice.h"
+#include "secrets/secrets.h"
 
 #define PACKETS_MAX 200000
 
@@ -108,6 +109,19 @@ void hook_says(unsigned number, enum hook_answer answer)
 
 static struct sink sink = {.verdict = sink_verdict, .audit = sink_audit};
 
+/* The real ones, as settled as in the gate. */
+static struct secrets *shapes(void)
+{
+	static struct secrets *secrets;
+	const char *problem;
+
+	if (secrets == NULL) {
+		assert_int_equal(secrets_new(&secrets, &problem), 0);
+		assert_int_equal(secrets_settle(secrets), 0);
+	}
+	return secrets;
+}
+
 int fixture_reset(void **state)
 {
 	static const uint8_t seed[16] = "a fixed seed";
@@ -117,10 +131,13 @@ int fixture_reset(void **state)
 	memset(orders, 0, sizeof(orders));
 	packets = ended = audit_count = asked_count = 0;
 	audit_blocks = false;
-	engine = (struct engine){.reads = true};
+	engine = (struct engine){.reads = true, .searches = true};
 	now = 1000000;
-	gate = (struct gate){
-		.sink = &sink, .interface_name = interface_name, .ask = ask, .generation = 1};
+	gate = (struct gate){.sink = &sink,
+			     .secrets = shapes(),
+			     .interface_name = interface_name,
+			     .ask = ask,
+			     .generation = 1};
 	flow_init(seed);
 	audit_init(seed);
 	return 0;
@@ -307,7 +324,7 @@ struct verdict policy_request(const struct policy_image *image, const struct sub
 		verdict.reason = REASON_MALFORMED;
 	else if (strncmp(request->host.name.text, "bad", 3) == 0)
 		verdict.reason = REASON_NAME_MISMATCH;
-	else if (strncmp(request->host.name.text, "evil", 4) == 0)
+	else if (request->secret || strncmp(request->host.name.text, "evil", 4) == 0)
 		verdict.reason = REASON_SECRET_URL;
 	else
 		verdict = (struct verdict){.outcome = OUTCOME_ALLOW};
@@ -341,6 +358,13 @@ bool policy_reads_first_bytes(const struct policy_image *image, const struct sub
 	(void)connection;
 	(void)at;
 	return engine.reads;
+}
+
+bool policy_searches_secrets(const struct policy_image *image, policy_index policy)
+{
+	(void)image;
+	(void)policy;
+	return engine.searches;
 }
 
 /* Names alone; the real one is the engine's. */

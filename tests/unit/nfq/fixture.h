@@ -32,8 +32,9 @@ struct engine {
 	bool ignores;           /* clients are not governed */
 	bool reads;             /* first bytes are read; true at first */
 	bool audit_mode;        /* no denial is enforced */
-	/* requests: a host that begins with "bad" is a name_mismatch, "evil" secret_url; malformed
-	 * ones are malformed, others allowed */
+	bool searches;          /* for secrets; true at first */
+	/* requests: a host that begins with "bad" is a name_mismatch, "evil" secret_url, as is a
+	 * secret; malformed ones are malformed, others allowed */
 	unsigned connects, requests, early;
 	struct pin pins[4];
 	size_t pin_count;

@@ -294,6 +294,22 @@ static void test_pipelined(void **state)
 	assert_audit(0, REASON_NAME_MISMATCH, "");
 }
 
+/* The hook may lift what it does not get to see. */
+static void test_secret(void **state)
+{
+	(void)state;
+	open_flow();
+	uint32_t head = data(0, "GET /?t=ghp_ABCDEFGHIJKLMNOPQRSTuvwxyz0123456789 HTTP/1.1\r\n"
+				"Host: www.example\r\n\r\n");
+	assert_int_equal(ending_of(head), HELD);
+	assert_int_equal(hook_asked[0].decision, OUTCOME_DENY);
+	assert_string_equal(hook_asked[0].method, "GET");
+	assert_string_equal(hook_asked[0].target, "");
+	hook_says(0, HOOK_ALLOW);
+	assert_int_equal(ending_of(head), WATCHED);
+	assert_int_equal(audit_count, 0);
+}
+
 static void test_request_while_asking_is_cut(void **state)
 {
 	(void)state;
@@ -471,6 +487,7 @@ int main(void)
 		TEST(test_request_question),
 		TEST(test_request_allow),
 		TEST(test_pipelined),
+		TEST(test_secret),
 		TEST(test_request_while_asking_is_cut),
 		TEST(test_future_while_asking),
 		TEST(test_contradiction_while_asking),

@@ -12,6 +12,8 @@
 #define GOOD "GET / HTTP/1.1\r\nHost: good.example\r\n\r\n"
 #define BAD  "GET / HTTP/1.1\r\nHost: bad.example\r\n\r\n"
 
+#define SIZE_OF_LONG_HEAD 60000
+
 static int opened(void **state)
 {
 	fixture_reset(state);
@@ -160,6 +162,77 @@ static void test_audit_mode(void **state)
 	assert_int_equal(ending_of(text_at(strlen(BAD), BAD)), WATCHED);
 	assert_int_equal(audit_count, 2);
 	assert_int_equal(audits[0].enforced, 0);
+}
+
+#define TOKEN "ghp_ABCDEFGHIJKLMNOPQRSTuvwxyz0123456789"
+
+static void test_secrets(void **state)
+{
+	static const char *const targets[] = {
+		"/?token=" TOKEN,
+		"/" TOKEN "/raw",
+		"/?t=%67hp%5FABCDEFGHIJKLMNOPQRSTuvwxyz0123456789",
+		"/?t=%2567hp%255FABCDEFGHIJKLMNOPQRSTuvwxyz0123456789",
+		"/?rate=100%&t=ghp%5fABCDEFGHIJKLMNOPQRSTuvwxyz0123456789%",
+	};
+	char head[256];
+
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		opened(state);
+		snprintf(head, sizeof(head), "GET %s HTTP/1.1\r\nHost: good.example\r\n\r\n",
+			 targets[i]);
+		assert_int_equal(ending_of(text_at(0, head)), REFUSED);
+		assert_true(engine.last.secret && engine.last.secret_line > 0);
+		assert_int_equal(audits[0].reason, REASON_SECRET_URL);
+		assert_string_equal(audits[0].detail, "github-token");
+		/* the record has the name of the shape alone */
+		assert_null(memmem(&audits[0], sizeof(audits[0]), &TOKEN[4], 36));
+	}
+	/* a head that is cut inside its target */
+	opened(state);
+	uint32_t first = part_at(0, head, 40);
+	assert_int_equal(ending_of(first), HELD);
+	assert_int_equal(ending_of(text_at(40, &head[40])), DROPPED);
+	assert_int_equal(ending_of(first), REFUSED);
+	/* a second request on the connection */
+	opened(state);
+	assert_int_equal(ending_of(text_at(0, GOOD)), WATCHED);
+	assert_int_equal(ending_of(text_at(strlen(GOOD), head)), REFUSED);
+}
+
+static void test_secrets_pass(void **state)
+{
+	static const char head[] = "GET /?token=" TOKEN " HTTP/1.1\r\nHost: good.example\r\n\r\n";
+
+	/* nobody asked for a search */
+	engine.searches = false;
+	assert_int_equal(ending_of(text_at(0, head)), WATCHED);
+	assert_false(engine.last.secret);
+	/* reported, not refused */
+	opened(state);
+	engine.audit_mode = true;
+	assert_int_equal(ending_of(text_at(0, head)), WATCHED);
+	assert_int_equal(audits[0].reason, REASON_SECRET_URL);
+	assert_string_equal(audits[0].detail, "github-token");
+	/* a body is not searched, nor are fields */
+	opened(state);
+	assert_int_equal(ending_of(text_at(0, "GET /?ghp_short HTTP/1.1\r\nHost: good.example\r\n"
+					      "Authorization: token " TOKEN "\r\n\r\n")),
+			 WATCHED);
+}
+
+/* A target with nothing but what shapes begin with is searched to its end, in the memory there is. */
+static void test_long_target(void **state)
+{
+	static char head[SIZE_OF_LONG_HEAD];
+	size_t at = (size_t)sprintf(head, "GET /");
+
+	(void)state;
+	while (at + 100 < sizeof(head))
+		at += (size_t)sprintf(&head[at], "-ey.%%2d");
+	sprintf(&head[at], " HTTP/1.1\r\nHost: good.example\r\n\r\n");
+	assert_int_equal(ending_of(text_at(0, head)), WATCHED);
+	assert_false(engine.last.secret);
 }
 
 static void test_pipelining(void **state)
@@ -510,6 +583,9 @@ int main(void)
 		cmocka_unit_test_setup(test_contradiction, opened),
 		cmocka_unit_test_setup(test_malformed, opened),
 		cmocka_unit_test_setup(test_audit_mode, opened),
+		cmocka_unit_test_setup(test_secrets, opened),
+		cmocka_unit_test_setup(test_secrets_pass, opened),
+		cmocka_unit_test_setup(test_long_target, opened),
 		cmocka_unit_test_setup(test_pipelining, opened),
 		cmocka_unit_test_setup(test_body, opened),
 		cmocka_unit_test_setup(test_overdue, opened),

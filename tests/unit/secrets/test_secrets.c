@@ -8,11 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/percent.h"
 #include "secrets/table.h"
+
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE              65
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#endif
 
 /* As many ordinary targets as the corpus must hold at least. */
 #define CORPUS_MIN 300
@@ -178,6 +186,25 @@ static void ordinary_targets_pass(void **state)
 	assert_true(ordinary >= CORPUS_MIN);
 }
 
+static int open_settled(void **state)
+{
+	return open_secrets(state) != 0 ? -1 : secrets_settle(secrets);
+}
+
+static void no_memory_is_written_and_executed(void **state)
+{
+	(void)state;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t size = 0;
+
+	assert_non_null(maps);
+	while (getline(&line, &size, maps) > 0)
+		assert_null(strstr(line, " rwx"));
+	free(line);
+	fclose(maps);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +215,19 @@ int main(void)
 		cmocka_unit_test(no_boundary_no_finding),
 		cmocka_unit_test(a_search_that_gives_up_is_a_finding),
 		cmocka_unit_test(ordinary_targets_pass),
+		cmocka_unit_test(no_memory_is_written_and_executed),
 	};
-	return cmocka_run_group_tests(tests, open_secrets, close_secrets);
+	int failed = cmocka_run_group_tests_name("as made", tests, open_secrets, close_secrets);
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		/* kernels before 6.3 do not know it: the same again with machine code */
+		prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0);
+		_exit(cmocka_run_group_tests_name("settled, no machine code", tests, open_settled,
+						  NULL));
+	}
+	failed += child < 0 || waitpid(child, &status, 0) < 0 || status != 0;
+	failed += cmocka_run_group_tests_name("settled", tests, open_settled, NULL);
+	return failed;
 }
