@@ -26,7 +26,7 @@
  *     server has not agreed to their sequence numbers. They are dropped.
  *   - A SYN without a mark is the first of its connection: it makes a new record. Two of them may
  *     have been queued before the first was let go; tracking keeps that one, so a record younger
- *     than SYN_SETTLE_MS is not replaced.
+ *     than SYN_SETTLE_MS, or SYN_SETTLE_READ_MS once octets came with the mark, is not replaced.
  *   - A SYN with a mark that differs from the record, or finds none: a client uses a port again
  *     whose old connection tracking and server still hold, as after a refusal, which resets the
  *     client alone. It passes, so that the server can say that it has the old connection (RFC 5961
@@ -434,6 +434,16 @@ static void judge_port_again(struct gate *gate, struct flow *flow, const struct 
 	settle_pass(gate, arrival, MARK_WATCHED);
 }
 
+/* Whether a SYN without a mark may still belong to the time before FLOW's connection was marked. */
+static bool is_settling(const struct flow *flow, uint64_t now)
+{
+	/* What is allowed without reading cannot be misread. */
+	bool read = flow->state == FLOW_READING || flow->state == FLOW_QUIET ||
+		    flow->state == FLOW_ALLOWED;
+
+	return flow->passed && now - flow->opened < (read ? SYN_SETTLE_READ_MS : SYN_SETTLE_MS);
+}
+
 static void judge_syn(struct gate *gate, struct flow *flow, const struct arrival *arrival,
 		      const struct packet *packet, const struct flow_key *key, uint64_t now)
 {
@@ -450,7 +460,7 @@ static void judge_syn(struct gate *gate, struct flow *flow, const struct arrival
 		judge_port_again(gate, flow, arrival, packet, key, now);
 		return;
 	}
-	if (flow != NULL && !same && flow->passed && now - flow->opened < SYN_SETTLE_MS) {
+	if (flow != NULL && !same && is_settling(flow, now)) {
 		settle_drop(gate, arrival);
 		return;
 	}

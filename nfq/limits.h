@@ -79,6 +79,14 @@
  */
 #define SYN_SETTLE_MS 1000u
 
+/*
+ * The same for a flow of which octets have come with the connection's mark: the queue is in order,
+ * so a SYN without a mark behind them is of a later connection, unless it had been taken out of
+ * the queue's way for a whole round trip and all this time. A client that opens some thousand
+ * connections a second to one destination uses a port again before SYN_SETTLE_MS is over.
+ */
+#define SYN_SETTLE_READ_MS 50u
+
 /* A decided flow answers packets that were queued before its mark reached the connection. */
 #define DECIDED_MS 30000u
 

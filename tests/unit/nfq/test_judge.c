@@ -200,6 +200,26 @@ static void test_other_beginning(void **state)
 	assert_int_equal(audit_count, 1);
 }
 
+static void test_port_used_again_at_once(void **state)
+{
+	const char *good = "GET / HTTP/1.1\r\nHost: good.example\r\n\r\n";
+
+	(void)state;
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	now += SYN_SETTLE_READ_MS;
+	/* Not an octet came: the mark may not be there yet. */
+	assert_int_equal(ending_of(SEND(.sequence = 5000, .flags = PACKET_SYN)), DROPPED);
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = good)), WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = 5000, .flags = PACKET_SYN)), WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = 5001, .text = good)), WATCHED);
+	assert_int_equal(ending_of(SEND(.sequence = 7000, .flags = PACKET_SYN)), DROPPED);
+	now += SYN_SETTLE_READ_MS - 1;
+	assert_int_equal(ending_of(SEND(.sequence = 7000, .flags = PACKET_SYN)), DROPPED);
+	now += 1;
+	assert_int_equal(ending_of(SEND(.sequence = 7000, .flags = PACKET_SYN)), WATCHED);
+	assert_int_equal(flow_counts().in_state[FLOW_OPENED], 1);
+}
+
 static void test_reset(void **state)
 {
 	(void)state;
@@ -414,6 +434,7 @@ int main(void)
 		cmocka_unit_test_setup(test_unknown_flow, fixture_reset),
 		cmocka_unit_test_setup(test_urgent, fixture_reset),
 		cmocka_unit_test_setup(test_other_beginning, fixture_reset),
+		cmocka_unit_test_setup(test_port_used_again_at_once, fixture_reset),
 		cmocka_unit_test_setup(test_reset, fixture_reset),
 		cmocka_unit_test_setup(test_origin, fixture_reset),
 		cmocka_unit_test_setup(test_reload, fixture_reset),
