@@ -7,7 +7,7 @@
 
 /* First byte of the keys that belong to no source address: see client.h. */
 #define KEY_REGISTERED 0xff
-enum { KEY_KIND_NAME = 1, KEY_KIND_HOST = 2 };
+enum { KEY_KIND_NAME = 1, KEY_KIND_HOST = 2, KEY_KIND_SERIAL = 3 };
 
 struct client_key client_key_of_address(const struct address *source)
 {
@@ -32,6 +32,14 @@ struct client_key client_key_of_name(const char *name)
 	uint64_t hash = hash_sip(hash_key, name, strlen(name));
 
 	memcpy(key.bytes + 8, &hash, sizeof(hash));
+	return key;
+}
+
+struct client_key client_key_of_serial(uint64_t serial)
+{
+	struct client_key key = {{KEY_REGISTERED, KEY_KIND_SERIAL}};
+
+	memcpy(key.bytes + 8, &serial, sizeof(serial));
 	return key;
 }
 

@@ -45,6 +45,7 @@ extern const struct command command_explain;
 extern const struct command command_help;
 extern const struct command command_rules;
 extern const struct command command_version;
+extern const struct command command_client;
 extern const struct command command_daemon;
 extern const struct command command_log;
 extern const struct command command_pins;

@@ -21,6 +21,7 @@ static const struct command *const commands[] = {
 	&command_daemon,
 	&command_status,
 	&command_pins,
+	&command_client,
 	&command_log,
 	&command_reload,
 	&command_check,

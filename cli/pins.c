@@ -9,7 +9,7 @@
 #include "pins.h"
 
 struct listing {
-	const json_t *clients; /* names whose keys are hashes */
+	const json_t *clients; /* what keys are made of */
 	uint64_t now;          /* ms of CLOCK_BOOTTIME */
 	bool json, expired;
 };
@@ -25,10 +25,13 @@ static const char *client_text(const struct listing *listing, const struct clien
 	if (client_key_equal(key, &host))
 		return "host";
 	for (size_t i = 0; i < json_array_size(listing->clients); i++) {
-		const char *name = json_string_value(json_array_get(listing->clients, i));
+		const json_t *client = json_array_get(listing->clients, i);
+		const char *name = json_string_value(json_object_get(client, "name"));
+		json_int_t serial = json_integer_value(json_object_get(client, "serial"));
 		if (name == NULL)
 			continue;
-		struct client_key named = client_key_of_name(name);
+		struct client_key named = serial != 0 ? client_key_of_serial((uint64_t)serial)
+						      : client_key_of_name(name);
 		if (client_key_equal(key, &named))
 			return name;
 	}

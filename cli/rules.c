@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "config/config.h"
 #include "daemon/guard.h"
+#include "daemon/registry.h"
 #include "daemon/identity.h"
 #include "filter/apply.h"
 
@@ -141,6 +142,29 @@ static struct config *read_config(const char *path)
 	return config;
 }
 
+/* The rules of the service under CONFIG, with the clients that are registered there. */
+static int rules_of_service(const struct config *config, uint32_t uid, struct ruleset *out,
+			    char *problem, size_t size)
+{
+	struct registry registry;
+	struct client_source *clients;
+	uint64_t serial = 0;
+	size_t count;
+	int error = registry_load(&registry, config, &serial, problem, size);
+
+	if (error != 0)
+		return error;
+	error = registry_clients(&registry, config, &clients, &count);
+	if (error == 0) {
+		error = guard_ruleset(config, clients, count, uid, out, problem, size);
+		free(clients);
+	} else {
+		snprintf(problem, size, "out of memory");
+	}
+	registry_release(&registry);
+	return error;
+}
+
 static int make_ruleset(const struct rules_line *line, struct ruleset *out)
 {
 	struct config *config = read_config(line->config);
@@ -156,8 +180,8 @@ static int make_ruleset(const struct rules_line *line, struct ruleset *out)
 	config->settings.gate.hook = (uint8_t)(line->selector_count > 0 ? HOOK_OUTPUT : hook);
 	error = identity_find(config->user, &uid, &gid, problem, sizeof(problem));
 	if (error == 0)
-		error = guard_ruleset(config, hook == HOOK_OUTPUT ? uid : 0, out, problem,
-				      sizeof(problem));
+		error = rules_of_service(config, hook == HOOK_OUTPUT ? uid : 0, out, problem,
+					 sizeof(problem));
 	config_free(config);
 	if (error != 0)
 		return command_error(STATUS_USAGE, "%s", problem);

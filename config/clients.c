@@ -24,6 +24,7 @@
 /* One client as it is written; the values that need more than their own text stay nodes. */
 struct draft {
 	const struct yaml_node *name, *policy, *address, *addresses, *interface, *uid, *cgroup;
+	const struct yaml_node *via; /* of one that is registered */
 };
 
 static void keep(struct load *load, const struct yaml_node *value, const struct option *option,
@@ -42,7 +43,11 @@ static const struct option options[] = {
 	{"interface", keep, offsetof(struct draft, interface)},
 	{"uid", keep, offsetof(struct draft, uid)},
 	{"cgroup", keep, offsetof(struct draft, cgroup)},
+	{"via", keep, offsetof(struct draft, via)},
 };
+/* The last row is for clients that are registered. */
+#define OPTIONS_REGISTERED (sizeof(options) / sizeof(options[0]))
+#define OPTIONS_CONFIGURED (OPTIONS_REGISTERED - 1)
 
 void clients_section(struct load *load, const struct yaml_node *value, const struct option *option,
 		     void *target)
@@ -73,18 +78,10 @@ static void add_interface(struct load *load, const struct yaml_node *value,
 			  struct client_source *client)
 {
 	struct client_selector *selector = &client->selectors[client->selector_count];
-	const char *text = option_text(load, value, "interface");
 
-	if (text == NULL)
-		return;
 	*selector = (struct client_selector){.kind = SELECT_INTERFACE};
-	if (value->length == 0 || value->length >= sizeof(selector->interface) ||
-	    strpbrk(text, "/ \t\n+*\"'\\") != NULL || strcmp(text, ".") == 0 ||
-	    strcmp(text, "..") == 0) {
-		load_error(load, value, "interface: '%.40s' is no name of an interface", text);
+	if (!option_interface(load, value, "interface", false, selector->interface))
 		return;
-	}
-	memcpy(selector->interface, text, value->length + 1);
 	client->selector_count++;
 	if (load->private->config.settings.gate.hook == HOOK_OUTPUT)
 		load_warning(
@@ -123,7 +120,7 @@ static bool is_cgroup_path(const char *text)
 }
 
 static void add_cgroup(struct load *load, const struct yaml_node *value,
-		       struct client_source *client, char *path)
+		       struct client_source *client)
 {
 	const char *text = option_text(load, value, "cgroup");
 	char full[sizeof(CGROUP_ROOT) + CGROUP_PATH_MAX];
@@ -146,9 +143,10 @@ static void add_cgroup(struct load *load, const struct yaml_node *value,
 		return;
 	}
 	/* the inode number of a cgroup v2 folder is the cgroup's id: cgroups(7) */
-	client->selectors[client->selector_count++] =
-		(struct client_selector){.kind = SELECT_CGROUP, .cgroup = status.st_ino};
-	memcpy(path, text, value->length + 1);
+	client->selectors[client->selector_count++] = (struct client_selector){
+		.kind = SELECT_CGROUP,
+		.cgroup = status.st_ino,
+		.cgroup_path = arena_text(load->arena, text, value->length)};
 	warn_of_forward(load, value, "cgroup");
 }
 
@@ -178,7 +176,7 @@ static size_t find_policy(struct load *load, const struct yaml_node *value)
 }
 
 static void parse_selectors(struct load *load, const struct draft *draft,
-			    struct client_source *client, char *cgroup)
+			    struct client_source *client)
 {
 	size_t most = 4 + (draft->addresses != NULL && draft->addresses->kind == YAML_SEQUENCE
 				   ? draft->addresses->count
@@ -191,6 +189,8 @@ static void parse_selectors(struct load *load, const struct draft *draft,
 	if (draft->address != NULL)
 		add_prefix(load, draft->address, client);
 	list = draft->addresses != NULL ? option_list(load, draft->addresses, "addresses") : NULL;
+	if (list != NULL && list->count == 0)
+		load_error(load, list, "addresses: an empty list");
 	for (size_t i = 0; list != NULL && i < list->count; i++)
 		add_prefix(load, list->items[i], client);
 	if (draft->interface != NULL)
@@ -198,10 +198,10 @@ static void parse_selectors(struct load *load, const struct draft *draft,
 	if (draft->uid != NULL)
 		add_uid(load, draft->uid, client);
 	if (draft->cgroup != NULL)
-		add_cgroup(load, draft->cgroup, client, cgroup);
+		add_cgroup(load, draft->cgroup, client);
 }
 
-static bool same_selector(const struct client_selector *a, const struct client_selector *b)
+bool clients_same_selector(const struct client_selector *a, const struct client_selector *b)
 {
 	if (a->kind != b->kind)
 		return false;
@@ -219,13 +219,26 @@ static bool same_selector(const struct client_selector *a, const struct client_s
 	return false;
 }
 
-static bool share_selector(const struct client_source *a, const struct client_source *b)
+enum config_clash config_clients_clash(const struct client_source *a, const struct client_source *b,
+				       const struct client_selector **shared)
 {
-	for (size_t i = 0; i < a->selector_count; i++)
-		for (size_t j = 0; j < b->selector_count; j++)
-			if (same_selector(&a->selectors[i], &b->selectors[j]))
-				return true;
-	return false;
+	if (strcmp(a->name, b->name) == 0)
+		return CLASH_NAME;
+	if (a->serial == 0 && b->serial == 0) {
+		struct client_key left = client_key_of_name(a->name);
+		struct client_key right = client_key_of_name(b->name);
+		if (client_key_equal(&left, &right))
+			return CLASH_KEY;
+	}
+	for (size_t i = 0; i < a->selector_count; i++) {
+		for (size_t j = 0; j < b->selector_count; j++) {
+			if (!clients_same_selector(&a->selectors[i], &b->selectors[j]))
+				continue;
+			*shared = &a->selectors[i];
+			return CLASH_SELECTOR;
+		}
+	}
+	return CLASH_NONE;
 }
 
 /* CLIENT against those before it. */
@@ -233,26 +246,31 @@ static void check_against(struct load *load, const struct yaml_node *at,
 			  const struct client_source *clients, size_t count,
 			  const struct client_source *client)
 {
-	struct client_key key = client_key_of_name(client->name), other;
+	const struct client_selector *shared;
 
 	for (size_t i = 0; i < count; i++) {
-		if (strcmp(clients[i].name, client->name) == 0) {
+		const struct client_source *other = &clients[i];
+		switch (config_clients_clash(client, other, &shared)) {
+		case CLASH_NONE:
+			break;
+		case CLASH_NAME:
 			load_error(load, at, "client '%s' is there twice, first in line %u",
-				   client->name, clients[i].place.line);
+				   client->name, other->place.line);
 			return;
-		}
-		other = client_key_of_name(clients[i].name);
-		if (client_key_equal(&key, &other))
+		case CLASH_KEY:
 			load_error(load, at, "client '%s' has the key of '%s': choose another name",
-				   client->name, clients[i].name);
-		if (share_selector(&clients[i], client))
+				   client->name, other->name);
+			break;
+		case CLASH_SELECTOR:
 			load_error(load, at, "client '%s' has a selector of '%s' in line %u",
-				   client->name, clients[i].name, clients[i].place.line);
+				   client->name, other->name, other->place.line);
+			break;
+		}
 	}
 }
 
-static bool parse_client(struct load *load, const struct yaml_node *value,
-			 struct client_source *client, char *cgroup)
+bool clients_parse(struct load *load, const struct yaml_node *value, struct client_source *client,
+		   const struct yaml_node **via)
 {
 	struct draft draft = {.name = NULL};
 
@@ -261,7 +279,8 @@ static bool parse_client(struct load *load, const struct yaml_node *value,
 			   yaml_kind_text(value));
 		return false;
 	}
-	options_parse(load, value, "client", options, sizeof(options) / sizeof(options[0]), &draft);
+	options_parse(load, value, "client", options,
+		      via != NULL ? OPTIONS_REGISTERED : OPTIONS_CONFIGURED, &draft);
 	if (draft.name == NULL) {
 		load_error(load, value, "a client needs a name");
 		return false;
@@ -274,19 +293,21 @@ static bool parse_client(struct load *load, const struct yaml_node *value,
 	}
 	client->place = load_place(value);
 	client->policy = find_policy(load, draft.policy);
-	parse_selectors(load, &draft, client, cgroup);
+	parse_selectors(load, &draft, client);
 	if (draft.address == NULL && draft.addresses == NULL && draft.interface == NULL &&
 	    draft.uid == NULL && draft.cgroup == NULL)
 		load_error(load, value, "client '%s' needs an address, interface, uid or cgroup",
 			   client->name);
+	if (via != NULL)
+		*via = draft.via;
 	return true;
 }
 
 void clients_finish(struct load *load)
 {
-	struct config_private *private = load->private;
-	struct config_source *source = &private->config.source;
+	struct config_source *source = &load->private->config.source;
 	const struct yaml_node *list = load->clients;
+	struct client_source *clients;
 	size_t selectors = 0;
 
 	if (list == NULL)
@@ -295,14 +316,13 @@ void clients_finish(struct load *load)
 		load_error(load, list, "more than %u clients", CLIENTS_MAX);
 		return;
 	}
-	source->clients = load_alloc(load, list->count, sizeof(struct client_source));
-	private->cgroups = load_alloc(load, list->count, sizeof(struct client_cgroup));
-	if (source->clients == NULL || private->cgroups == NULL)
+	clients = load_alloc(load, list->count, sizeof(struct client_source));
+	source->clients = clients;
+	if (clients == NULL)
 		return;
 	for (size_t i = 0; i < list->count; i++) {
-		struct client_source *client = &source->clients[source->client_count];
-		struct client_cgroup *cgroup = &private->cgroups[source->client_count];
-		if (!parse_client(load, list->items[i], client, cgroup->path))
+		struct client_source *client = &clients[source->client_count];
+		if (!clients_parse(load, list->items[i], client, NULL))
 			continue;
 		selectors += client->selector_count;
 		if (selectors > SELECTORS_MAX) {
@@ -340,7 +360,7 @@ static void print_client(const struct config_private *private, size_t index, FIL
 			fprintf(out, "    uid: %u\n", client->selectors[i].uid);
 			break;
 		case SELECT_CGROUP:
-			fprintf(out, "    cgroup: \"%s\"\n", private->cgroups[index].path);
+			fprintf(out, "    cgroup: \"%s\"\n", client->selectors[i].cgroup_path);
 			break;
 		case SELECT_PREFIX:
 			break;
@@ -362,9 +382,8 @@ int config_set_client(struct config *config, const char *name, const char *inter
 	struct config_private *private = (struct config_private *)config;
 	struct client_source *client = arena_alloc(&private->arena, 1, sizeof(*client));
 	struct client_selector *selector = arena_alloc(&private->arena, 1, sizeof(*selector));
-	struct client_cgroup *cgroup = arena_alloc(&private->arena, 1, sizeof(*cgroup));
 
-	if (client == NULL || selector == NULL || cgroup == NULL)
+	if (client == NULL || selector == NULL)
 		return -ENOMEM;
 	if (strlen(name) >= sizeof(client->name) ||
 	    strlen(interface) >= sizeof(selector->interface))
@@ -376,6 +395,6 @@ int config_set_client(struct config *config, const char *name, const char *inter
 	client->selector_count = 1;
 	config->source.clients = client;
 	config->source.client_count = 1;
-	private->cgroups = cgroup;
+	config->interface_count = 0;
 	return 0;
 }

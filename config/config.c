@@ -38,9 +38,10 @@ static struct config_private *private_new(const char *path)
 		return NULL;
 	struct config *config = &private->config;
 	struct policy_source *policy = arena_alloc(&private->arena, 1, sizeof(*policy));
-	private->sources[0] = arena_text(&private->arena, path, strlen(path));
-	private->sources[1] = "command line";
-	if (policy == NULL || private->sources[0] == NULL) {
+	private->sources[CONFIG_SOURCE_FILE] = arena_text(&private->arena, path, strlen(path));
+	private->sources[CONFIG_SOURCE_COMMAND] = "command line";
+	private->sources[CONFIG_SOURCE_REGISTERED] = "registered client";
+	if (policy == NULL || private->sources[CONFIG_SOURCE_FILE] == NULL) {
 		arena_free(&private->arena);
 		free(private);
 		return NULL;
@@ -49,7 +50,7 @@ static struct config_private *private_new(const char *path)
 	config->source.policies = policy;
 	config->source.policy_count = 1;
 	config->source.source_names = private->sources;
-	config->source.source_count = 2;
+	config->source.source_count = CONFIG_SOURCES;
 	config->settings.version = SETTINGS_VERSION;
 	config->settings.size = sizeof(config->settings);
 	resolver_defaults(private);
@@ -248,7 +249,7 @@ int config_allow(struct config *config, const char *entry, char *problem, size_t
 		snprintf(problem, size, "%s", text);
 		return -EINVAL;
 	}
-	parsed.place = (struct place){.source = SOURCE_CONFIG + 1};
+	parsed.place = (struct place){.source = SOURCE_CONFIG + CONFIG_SOURCE_COMMAND};
 	entries = arena_alloc(&private->arena, list->count + 1, sizeof(*entries));
 	if (entries == NULL) {
 		snprintf(problem, size, "out of memory");

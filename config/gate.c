@@ -43,9 +43,26 @@ static void parse_mark_mask(struct load *load, const struct yaml_node *value,
 		*(uint32_t *)target = (uint32_t)mask;
 }
 
+static void parse_interfaces(struct load *load, const struct yaml_node *value,
+			     const struct option *option, void *target)
+{
+	struct config *config = &((struct config_private *)target)->config;
+	const struct yaml_node *list = option_list(load, value, option->key);
+
+	if (list != NULL && list->count > CONFIG_INTERFACES_MAX) {
+		load_error(load, list, "%s: more than %u", option->key, CONFIG_INTERFACES_MAX);
+		return;
+	}
+	for (size_t i = 0; list != NULL && i < list->count; i++)
+		if (option_interface(load, list->items[i], option->key, true,
+				     config->interfaces[config->interface_count]))
+			config->interface_count++;
+}
+
 static const struct option gate_options[] = {
 	{"enabled", option_bool, PRIVATE(config.gate_enabled)},
 	{"hook", option_word, GATE(hook), .words = hooks},
+	{"interfaces", parse_interfaces, 0},
 	{"govern", option_word, GATE(govern_all), .words = governs},
 	{"queue", option_u16, GATE(queue), .least = 0, .most = 65535},
 	{"mark_mask", parse_mark_mask, GATE(mark_mask)},
@@ -59,6 +76,9 @@ void gate_section(struct load *load, const struct yaml_node *value, const struct
 
 	options_parse(load, value, option->key, gate_options, COUNT(gate_options), target);
 	private->config.source.govern_all = private->config.settings.gate.govern_all;
+	if (private->config.interface_count > 0 &&
+	    private->config.settings.gate.hook == HOOK_OUTPUT)
+		load_warning(load, value, "gate: the gate sees no interfaces with `hook: output`");
 }
 
 static void parse_log_file(struct load *load, const struct yaml_node *value,
@@ -181,6 +201,10 @@ void gate_print(const struct config_private *private, FILE *out)
 
 	fprintf(out, "gate:\n  enabled: %s\n", config->gate_enabled ? "true" : "false");
 	fprintf(out, "  hook: %s\n  govern: %s\n", hooks[gate->hook], governs[gate->govern_all]);
+	fputs("  interfaces: [", out);
+	for (size_t i = 0; i < config->interface_count; i++)
+		fprintf(out, "%s\"%s\"", i == 0 ? "" : ", ", config->interfaces[i]);
+	fputs("]\n", out);
 	fprintf(out, "  queue: %u\n  mark_mask: 0x%08x\n  quic: refuse\n", gate->queue,
 		gate->mark_mask);
 	fputs("log:\n", out);

@@ -27,15 +27,10 @@ struct config_private {
 	struct arena arena;
 	struct option_bool strip_ech; /* resolver: {strip_ech}: the default of every policy */
 	struct match_list floor_names, floor_addresses;
-	const char *sources[2];        /* the file, the command line */
-	struct client_cgroup *cgroups; /* as many as clients */
+	const char *sources[CONFIG_SOURCES]; /* enum config_place */
 };
 
 #define CGROUP_PATH_MAX 256
-
-struct client_cgroup {
-	char path[CGROUP_PATH_MAX]; /* as written, with its '/'; "" for none */
-};
 
 const struct config_private *config_private_of(const struct config *config);
 
@@ -117,6 +112,10 @@ bool option_number(struct load *load, const struct yaml_node *value, const char 
 bool option_name(struct load *load, const struct yaml_node *value, const char *what,
 		 char out[CLIENT_NAME_MAX + 1]);
 
+/* The name of an interface into OUT (16 octets); with PATTERN "veth+" as well, every name that begins so. */
+bool option_interface(struct load *load, const struct yaml_node *value, const char *what,
+		      bool pattern, char out[16]);
+
 /* The word of WORDS nearest to TEXT, NULL when none is near; for "did you mean". */
 const char *option_nearest(const char *text, const char *const *words, size_t count);
 
@@ -140,6 +139,14 @@ option_parser floor_section;
 option_parser user_option;
 option_parser policies_section;
 option_parser clients_section;
+
+/*
+ * One entry of `clients`; false after an error. VIA, where it is not NULL, says that a `via` may be
+ * there and gets it, NULL for none.
+ */
+bool clients_parse(struct load *load, const struct yaml_node *value, struct client_source *client,
+		   const struct yaml_node **via);
+bool clients_same_selector(const struct client_selector *a, const struct client_selector *b);
 
 /* What can be checked only when all sections are read. */
 void policies_finish(struct load *load);

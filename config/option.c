@@ -318,6 +318,27 @@ bool option_name(struct load *load, const struct yaml_node *value, const char *w
 	return true;
 }
 
+bool option_interface(struct load *load, const struct yaml_node *value, const char *what,
+		      bool pattern, char out[16])
+{
+	const char *text = option_text(load, value, what);
+	size_t length;
+
+	if (text == NULL)
+		return false;
+	/* Without its '+' a pattern has to be a name, and all names begin with nothing. */
+	length = value->length - (pattern && value->length > 1 && text[value->length - 1] == '+');
+	if (length == 0 || value->length >= 16 ||
+	    strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@-") <
+		    length ||
+	    strcmp(text, ".") == 0 || strcmp(text, "..") == 0) {
+		load_error(load, value, "%s: '%.40s' is no name of an interface", what, text);
+		return false;
+	}
+	memcpy(out, text, value->length + 1);
+	return true;
+}
+
 void option_entries(struct load *load, const struct yaml_node *value, const struct option *option,
 		    void *target)
 {

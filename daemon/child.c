@@ -298,6 +298,17 @@ int child_reload(struct child *child, const struct image *image, uint64_t now)
 	return 0;
 }
 
+int child_drop_client(struct child *child, const struct client_key *key)
+{
+	union message_body body = {.drop_client = {.key = *key}};
+	int error =
+		message_send(child->process.fd, MESSAGE_DROP_CLIENT, &body, NULL, 0, MSG_DONTWAIT);
+
+	if (error != 0)
+		child_break(child, "does not take messages");
+	return error;
+}
+
 int child_ask_status(struct child *child)
 {
 	union message_body body = {.status = {.generation = 0}};

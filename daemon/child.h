@@ -110,6 +110,9 @@ int child_start(struct child *child, const struct message_start *start, const in
 int child_reload(struct child *child, const struct image *image, uint64_t now);
 int child_ask_status(struct child *child);
 
+/* In CHILD_READY, to the resolver: the pins of a client go. A child that cannot take it is ended. */
+int child_drop_client(struct child *child, const struct client_key *key);
+
 /* Ends at once a child that does what its program does not; WHY is for the log. */
 void child_break(struct child *child, const char *why);
 

@@ -18,6 +18,7 @@ static void forget(struct control_connection *connection)
 	for (size_t i = 0; i < CONTROL_CONNECTIONS_MAX; i++)
 		if (control->connections[i] == connection)
 			control->connections[i] = NULL;
+	loop_change(control->loop, &control->listener, EPOLLIN); /* there is room again */
 	if (connection->waiting)
 		control->handler.gone(control->handler.context, connection);
 	loop_close(control->loop, &connection->source);
@@ -132,11 +133,16 @@ void control_answer(struct control_connection *connection, json_t *answer, int f
 
 void control_fail(struct control_connection *connection, const char *error)
 {
+	control_refuse(connection, NULL, error);
+}
+
+void control_refuse(struct control_connection *connection, const char *code, const char *error)
+{
 	/* Texts may quote what people wrote; what is not UTF-8 cannot be in an answer. */
 	json_t *text = json_string(error);
 
 	control_answer(connection,
-		       json_pack("{s:b,s:o}", "ok", 0, "error",
+		       json_pack("{s:b,s:s*,s:o}", "ok", 0, "code", code, "error",
 				 text != NULL ? text : json_string("unprintable error")),
 		       -1);
 }
@@ -213,16 +219,19 @@ static void connection_ready(struct loop_source *source, uint32_t events)
 static void listener_ready(struct loop_source *source, uint32_t events)
 {
 	struct control *control = loop_container(source, struct control, listener);
-	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	size_t slot = 0;
 
 	(void)events;
-	if (fd < 0)
-		return;
 	while (slot < CONTROL_CONNECTIONS_MAX && control->connections[slot] != NULL)
 		slot++;
-	struct control_connection *connection =
-		slot < CONTROL_CONNECTIONS_MAX ? calloc(1, sizeof(*connection)) : NULL;
+	if (slot == CONTROL_CONNECTIONS_MAX) {
+		loop_change(control->loop, source, 0); /* until one is forgotten */
+		return;
+	}
+	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return;
+	struct control_connection *connection = calloc(1, sizeof(*connection));
 	if (connection == NULL) {
 		close(fd);
 		return;

@@ -16,7 +16,7 @@
 
 #include "daemon/loop.h"
 
-#define CONTROL_CONNECTIONS_MAX 16u
+#define CONTROL_CONNECTIONS_MAX 256u     /* containers start by the hundred */
 #define CONTROL_REQUEST_MAX     4096u    /* octets of one line */
 #define CONTROL_OUTPUT_MAX      1048576u /* octets that wait for a reader; the kept log lines fit */
 #define CONTROL_IDLE_MS         30000u   /* without a request or a line to follow */
@@ -26,10 +26,11 @@ struct control;
 struct control_connection {
 	struct loop_source source;
 	struct control *control;
-	uint64_t last;  /* when it last asked, ms */
-	bool following; /* gets every audit line */
-	bool waiting;   /* an answer is owed: no further request is read */
-	bool closing;   /* closed when all is sent */
+	uint64_t last;     /* when it last asked, ms */
+	bool following;    /* gets every audit line */
+	bool waiting;      /* an answer is owed: no further request is read */
+	bool wants_status; /* that of a status */
+	bool closing;      /* closed when all is sent */
 	char request[CONTROL_REQUEST_MAX];
 	size_t request_length;
 	char *output;
@@ -68,6 +69,8 @@ void control_close(struct control *control);
 /* Sends ANSWER, which it takes, as one line; FD, unless -1, goes along and is taken as well. */
 void control_answer(struct control_connection *connection, json_t *answer, int fd);
 void control_fail(struct control_connection *connection, const char *error);
+/* The same with a CODE that programs may tell apart. */
+void control_refuse(struct control_connection *connection, const char *code, const char *error);
 
 /* Sends a line with its line end as it is. */
 void control_line(struct control_connection *connection, const char *line, size_t length);

@@ -7,10 +7,11 @@
 #include "daemon/report.h"
 #include "filter/apply.h"
 
-int guard_ruleset(const struct config *config, uint32_t uid, struct ruleset *out, char *problem,
+int guard_ruleset(const struct config *config, const struct client_source *clients,
+		  size_t client_count, uint32_t uid, struct ruleset *out, char *problem,
 		  size_t size)
 {
-	int error = config_ruleset(config, out, problem, size);
+	int error = config_ruleset(config, clients, client_count, out, problem, size);
 
 	if (error == 0 && out->hook == HOOK_OUTPUT && uid != 0) {
 		out->exempt = true;

@@ -29,10 +29,11 @@ struct guard {
 };
 
 /*
- * The rules that CONFIG asks for. UID is what the resolver becomes, whose own queries are no
- * client's. 0, or negative errno with one line in PROBLEM.
+ * The rules that CONFIG asks for with CLIENTS, see config_ruleset(). UID is what the resolver becomes,
+ * whose own queries are no client's. 0, or negative errno with one line in PROBLEM.
  */
-int guard_ruleset(const struct config *config, uint32_t uid, struct ruleset *out, char *problem,
+int guard_ruleset(const struct config *config, const struct client_source *clients,
+		  size_t client_count, uint32_t uid, struct ruleset *out, char *problem,
 		  size_t size);
 
 /* Installs RULESET, in place of the one before when there is one. */

@@ -42,11 +42,14 @@ int image_seal(const char *name, const void *bytes, size_t size)
 	return fd;
 }
 
-static int seal_policy(const struct config *config, struct image *out)
+static int seal_policy(const struct config *config, const struct client_source *clients,
+		       size_t client_count, struct image *out)
 {
 	struct config_source source = config->source;
 	void *bytes = NULL;
 
+	source.clients = clients;
+	source.client_count = client_count;
 	source.generation = out->generation;
 	int error = policy_image_build(&source, &bytes, &out->size);
 	if (error != 0)
@@ -82,14 +85,15 @@ static int seal_settings(const struct config *config, struct image *out, char *p
 	return error;
 }
 
-int image_build(const struct config *config, uint64_t generation, struct image *out, char *problem,
+int image_build(const struct config *config, const struct client_source *clients,
+		size_t client_count, uint64_t generation, struct image *out, char *problem,
 		size_t size)
 {
 	struct image image = IMAGE_EMPTY;
 	char why[512] = "";
 
 	image.generation = generation;
-	int error = seal_policy(config, &image);
+	int error = seal_policy(config, clients, client_count, &image);
 	if (error == 0)
 		error = seal_settings(config, &image, why, sizeof(why));
 	if (error != 0) {

@@ -22,8 +22,12 @@ struct image {
 
 #define IMAGE_EMPTY ((struct image){.settings = -1, .policy = -1})
 
-/* Turns CONFIG into generation GENERATION. 0, or negative errno with one line in PROBLEM. */
-int image_build(const struct config *config, uint64_t generation, struct image *out, char *problem,
+/*
+ * Turns CONFIG, with CLIENTS in the place of its own, into generation GENERATION. 0, or negative errno
+ * with one line in PROBLEM.
+ */
+int image_build(const struct config *config, const struct client_source *clients,
+		size_t client_count, uint64_t generation, struct image *out, char *problem,
 		size_t size);
 
 /* Also for an empty image; it is empty afterwards. */

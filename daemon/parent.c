@@ -61,11 +61,36 @@ static void start_child(struct parent *parent, struct child *child)
 	}
 }
 
-void parent_converge(struct parent *parent, struct child *child)
+int parent_image(struct parent *parent, const struct config *config,
+		 const struct registry *registry, struct image *out, char *problem, size_t size)
 {
-	if (parent->reload.state == RELOAD_IDLE && child->state == CHILD_READY &&
-	    child->reloading == 0 && child->generation != parent->image.generation)
-		child_reload(child, &parent->image, loop_now());
+	struct client_source *clients;
+	size_t count;
+	int error = registry_clients(registry, config, &clients, &count);
+
+	if (error != 0) {
+		snprintf(problem, size, "out of memory");
+		return error;
+	}
+	error = image_build(config, clients, count, ++parent->generation, out, problem, size);
+	free(clients);
+	return error;
+}
+
+int parent_ruleset(const struct parent *parent, const struct registry *registry,
+		   struct ruleset *out, char *problem, size_t size)
+{
+	struct client_source *clients;
+	size_t count;
+	int error = registry_clients(registry, parent->config, &clients, &count);
+
+	if (error != 0) {
+		snprintf(problem, size, "out of memory");
+		return error;
+	}
+	error = guard_ruleset(parent->config, clients, count, parent->uid, out, problem, size);
+	free(clients);
+	return error;
 }
 
 static bool all_ready(const struct parent *parent)
@@ -84,7 +109,7 @@ static int install_rules(struct parent *parent, char *problem, size_t size)
 	if (!parent->options->manage_rules || !parent->config->gate_enabled)
 		return 0;
 	parent->guard.alone = parent->options->own_namespace;
-	int error = guard_ruleset(parent->config, parent->uid, &ruleset, problem, size);
+	int error = parent_ruleset(parent, &parent->registry, &ruleset, problem, size);
 	return error != 0 ? error
 			  : guard_install(&parent->guard, &ruleset, loop_now(), problem, size);
 }
@@ -110,7 +135,7 @@ static void child_ready(struct child *child)
 
 	if (parent->ready) {
 		report("%s runs again", child_kind_text(child->kind));
-		parent_converge(parent, child);
+		reload_child_ready(parent, child);
 	} else if (all_ready(parent)) {
 		become_ready(parent);
 	}
@@ -199,7 +224,7 @@ static void signals_ready(struct loop_source *source, uint32_t events)
 		return;
 	switch (info.ssi_signo) {
 	case SIGHUP:
-		reload_begin(parent, NULL);
+		reload_request(parent, NULL);
 		break;
 	case SIGUSR1:
 		audit_reopen(&parent->audit);
@@ -273,7 +298,10 @@ static int prepare(struct parent *parent, char *problem, size_t size)
 	int error = identity_find(config->user, &parent->uid, &parent->gid, problem, size);
 
 	if (error == 0)
-		error = image_build(config, ++parent->generation, &parent->image, problem, size);
+		error = registry_load(&parent->registry, config, &parent->serial, problem, size);
+	if (error == 0)
+		error = parent_image(parent, config, &parent->registry, &parent->image, problem,
+				     size);
 	if (error == 0)
 		error = audit_open(&parent->audit, config->log_file, problem, size);
 	if (error == 0)
@@ -396,6 +424,7 @@ static void end(struct parent *parent)
 	if (parent->options->remove_rules || parent->failed)
 		guard_remove(&parent->guard);
 	reload_release(parent);
+	changes_release(parent);
 	sockets_close(&parent->sockets);
 	if (parent->pins != NULL)
 		pins_unmap(parent->pins);

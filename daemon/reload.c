@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A reload: read the whole file, validate it, build the image, give it to the resolver, then to the
- * gate, and only then make it the policy in force. Any failure on the way keeps the running policy;
- * a child that had taken the new one is sent the old one again.
+ * A new policy: of the configuration file, read again whole and validated, or of other registered clients
+ * (changes.c). The image is given to the resolver first, which refuses a bad trust anchor before the gate
+ * has changed anything, then to the gate, and only then is the new policy in force. Any failure on the way
+ * keeps the running one; a child that had taken the new one is sent the old one again.
+ *
+ * A child that is about to start has the policy of before and is waited for; one that is down will
+ * start with the new one. So no child that runs has another policy than the one in force, and what waits
+ * for a commit may rely on that.
  */
 
 #include <errno.h>
@@ -20,8 +25,10 @@
 static void release(struct reload *reload)
 {
 	image_release(&reload->image);
+	registry_release(&reload->registry);
 	config_free(reload->config);
 	reload->config = NULL;
+	reload->asked = NULL;
 	reload->asker = NULL;
 	reload->state = RELOAD_IDLE;
 }
@@ -31,6 +38,18 @@ void reload_release(struct parent *parent)
 	release(&parent->reload);
 }
 
+/* Sends the policy in force to children that have another one. */
+static void converge(struct parent *parent)
+{
+	for (size_t i = 0; i < CHILD_COUNT; i++) {
+		struct child *child = &parent->children[i];
+		if (parent->reload.state == RELOAD_IDLE && child->state == CHILD_READY &&
+		    child->reloading == 0 && child->generation != parent->image.generation)
+			child_reload(child, &parent->image, loop_now());
+	}
+}
+
+/* The file's reload is over. */
 static void finish(struct parent *parent, json_t *answer)
 {
 	struct control_connection *asker = parent->reload.asker;
@@ -41,17 +60,21 @@ static void finish(struct parent *parent, json_t *answer)
 		control_answer(asker, answer, -1);
 	else
 		json_decref(answer);
-	for (size_t i = 0; i < CHILD_COUNT; i++)
-		parent_converge(parent, &parent->children[i]);
 }
 
 static void fail(struct parent *parent, const char *problem)
 {
-	json_t *text = json_string(problem);
-
-	report("reload refused, the running policy stays: %s", problem);
-	finish(parent, json_pack("{s:b,s:o}", "ok", 0, "error",
-				 text != NULL ? text : json_string("unprintable error")));
+	if (parent->reload.config == NULL && parent->staged != NULL) {
+		release(&parent->reload);
+		changes_failed(parent, problem);
+	} else {
+		json_t *text = json_string(problem);
+		report("reload refused, the running policy stays: %s", problem);
+		finish(parent, json_pack("{s:b,s:o}", "ok", 0, "error",
+					 text != NULL ? text : json_string("unprintable error")));
+	}
+	converge(parent);
+	reload_next(parent);
 }
 
 /* Everything the running parent cannot change; the first difference, or NULL. */
@@ -117,137 +140,200 @@ static bool read_config(struct parent *parent)
 	return config != NULL;
 }
 
-static void commit(struct parent *parent)
+/* The new configuration takes the place of the old one; the answer to whoever asked. */
+static json_t *commit_config(struct parent *parent, uint64_t generation)
 {
 	struct reload *reload = &parent->reload;
 	char problem[512] = "";
 	struct ruleset ruleset;
-	json_t *answer;
 
 	if (strcmp(parent->config->log_file, reload->config->log_file) != 0)
 		audit_switch(&parent->audit, reload->config->log_file, problem, sizeof(problem));
-	image_release(&parent->image);
+	registry_release(&parent->registry);
 	config_free(parent->owned);
-	parent->image = reload->image;
+	parent->registry = reload->registry;
 	parent->config = parent->owned = reload->config;
-	reload->image = IMAGE_EMPTY;
+	reload->registry = (struct registry){.count = 0};
 	reload->config = NULL;
 
 	/* From here on the policy is in force; what goes wrong is reported, and repaired by the
 	 * guard. */
 	if (parent->guard.installed &&
-	    guard_ruleset(parent->config, parent->uid, &ruleset, problem, sizeof(problem)) == 0 &&
+	    parent_ruleset(parent, &parent->registry, &ruleset, problem, sizeof(problem)) == 0 &&
 	    memcmp(&ruleset, &parent->guard.ruleset, sizeof(ruleset)) != 0) {
 		parent->guard.ruleset = ruleset;
 		guard_install(&parent->guard, &ruleset, loop_now(), problem, sizeof(problem));
 	}
 	if (problem[0] != '\0')
 		report("the new policy is in force, but not all of it: %s", problem);
-	report("policy reloaded, generation %llu", (unsigned long long)parent->image.generation);
-	answer =
-		json_pack("{s:b,s:I}", "ok", 1, "generation", (json_int_t)parent->image.generation);
+	report("policy reloaded, generation %llu", (unsigned long long)generation);
+	json_t *answer = json_pack("{s:b,s:I}", "ok", 1, "generation", (json_int_t)generation);
 	if (problem[0] != '\0')
 		json_object_set_new(answer, "warning", json_string(problem));
-	finish(parent, answer);
+	return answer;
 }
 
-/* Goes on with the next child that has to take the new policy. One that is not ready gets it later.
- */
+static void commit(struct parent *parent)
+{
+	struct reload *reload = &parent->reload;
+
+	image_release(&parent->image);
+	parent->image = reload->image;
+	reload->image = IMAGE_EMPTY;
+	if (reload->config != NULL) {
+		finish(parent, commit_config(parent, parent->image.generation));
+	} else {
+		changes_committed(parent);
+		release(reload);
+	}
+	converge(parent);
+	reload_next(parent);
+}
+
+/* Goes on with the next child that has to take the new policy. */
 static void advance(struct parent *parent)
 {
 	struct reload *reload = &parent->reload;
 
-	while (reload->state != RELOAD_IDLE) {
-		struct child *child =
-			&parent->children[reload->state == RELOAD_RESOLVER ? CHILD_RESOLVER
-									   : CHILD_GATE];
-		if (child->state == CHILD_READY) {
-			if (child->reloading == 0)
-				child_reload(child, &reload->image, loop_now());
-			return; /* its answer or its death goes on */
+	for (size_t i = 0; i < CHILD_COUNT; i++) {
+		struct child *child = &parent->children[i];
+		if (child->state == CHILD_STARTING || child->state == CHILD_ENDING)
+			return; /* reload_child_ready() or reload_child_died() goes on */
+		if (child->state != CHILD_READY || child->generation == reload->image.generation)
+			continue;
+		if (reload->asked == NULL) {
+			reload->asked = child;
+			child_reload(child, &reload->image, loop_now());
 		}
-		if (reload->state == RELOAD_GATE) {
-			commit(parent);
-			return;
-		}
-		reload->state = RELOAD_GATE;
+		return; /* its answer or its death goes on */
 	}
+	commit(parent);
 }
 
-void reload_begin(struct parent *parent, struct control_connection *asker)
+void reload_start(struct parent *parent)
 {
+	parent->reload.state = RELOAD_RUNS;
+	parent->reload.asked = NULL;
+	advance(parent);
+}
+
+static void begin_file(struct parent *parent, struct control_connection *asker)
+{
+	struct reload *reload = &parent->reload;
 	char problem[512];
 
-	if (parent->reload.state != RELOAD_IDLE || !parent->ready) {
-		if (asker != NULL)
-			control_fail(asker, "a start or a reload is under way");
-		return;
-	}
-	for (size_t i = 0; i < CHILD_COUNT; i++) {
-		if (parent->children[i].reloading != 0) {
-			if (asker != NULL)
-				control_fail(asker, "a child is still taking the last policy");
-			return;
-		}
-	}
 	notify_reloading();
-	parent->reload.asker = asker;
-	if (asker != NULL)
-		asker->waiting = true;
+	reload->asker = asker;
 	if (parent->options->config_path == NULL) {
 		fail(parent, "there is no configuration file to read again");
 		return;
 	}
-	if (!read_config(parent))
+	if (!read_config(parent)) {
+		reload_next(parent);
 		return;
-	const char *fixed = fixed_difference(parent->config, parent->reload.config);
+	}
+	const char *fixed = fixed_difference(parent->config, reload->config);
 	if (fixed != NULL) {
 		snprintf(problem, sizeof(problem), "%s cannot change while running; restart",
 			 fixed);
 		fail(parent, problem);
 		return;
 	}
-	if (audit_probe(parent->reload.config->log_file, problem, sizeof(problem)) != 0 ||
-	    image_build(parent->reload.config, ++parent->generation, &parent->reload.image, problem,
-			sizeof(problem)) != 0) {
+	if (registry_reread(&parent->registry, reload->config, &reload->registry, problem,
+			    sizeof(problem)) != 0 ||
+	    audit_probe(reload->config->log_file, problem, sizeof(problem)) != 0 ||
+	    parent_image(parent, reload->config, &reload->registry, &reload->image, problem,
+			 sizeof(problem)) != 0) {
 		fail(parent, problem);
 		return;
 	}
-	parent->reload.state = RELOAD_RESOLVER;
-	advance(parent);
+	reload_start(parent);
+}
+
+/* A start, a reload or a child that goes back to the old policy is under way. */
+static bool is_busy(const struct parent *parent)
+{
+	for (size_t i = 0; i < CHILD_COUNT; i++)
+		if (parent->children[i].reloading != 0)
+			return true;
+	return parent->reload.state != RELOAD_IDLE || !parent->ready || parent->ending;
+}
+
+void reload_next(struct parent *parent)
+{
+	struct reload *reload = &parent->reload;
+	struct control_connection *asker = reload->wanted_by;
+
+	if (is_busy(parent))
+		return;
+	if (reload->wanted) {
+		reload->wanted = false;
+		reload->wanted_by = NULL;
+		begin_file(parent, asker);
+	} else if (parent->pending != NULL) {
+		changes_begin(parent);
+	}
+}
+
+void reload_request(struct parent *parent, struct control_connection *asker)
+{
+	struct reload *reload = &parent->reload;
+
+	/* The one that waits reads the file as it is by then. */
+	if (reload->wanted && asker != NULL) {
+		control_fail(asker, "a reload waits already");
+		return;
+	}
+	reload->wanted = true;
+	reload->wanted_by = asker != NULL ? asker : reload->wanted_by;
+	if (asker != NULL)
+		asker->waiting = true;
+	reload_next(parent);
 }
 
 void reload_answered(struct parent *parent, struct child *child, const char *problem)
 {
 	char text[640];
 
-	if (parent->reload.state == RELOAD_IDLE) {
+	if (child != parent->reload.asked) {
 		/* It was to go back to the policy in force and cannot: a fresh start can. */
 		if (problem != NULL)
 			child_end(child, loop_now());
+		reload_next(parent);
 		return;
 	}
-	if (problem != NULL) {
-		snprintf(text, sizeof(text), "%s: %s", child_kind_text(child->kind), problem);
-		fail(parent, text);
+	parent->reload.asked = NULL;
+	if (problem == NULL) {
+		advance(parent);
 		return;
 	}
-	if (parent->reload.state == RELOAD_GATE) {
-		commit(parent);
+	snprintf(text, sizeof(text), "%s: %s", child_kind_text(child->kind), problem);
+	fail(parent, text);
+}
+
+void reload_child_ready(struct parent *parent, struct child *child)
+{
+	(void)child;
+	if (parent->reload.state == RELOAD_RUNS) {
+		advance(parent);
 		return;
 	}
-	parent->reload.state = RELOAD_GATE;
-	advance(parent);
+	converge(parent);
+	reload_next(parent);
 }
 
 void reload_child_died(struct parent *parent, struct child *child)
 {
-	enum child_kind asked =
-		parent->reload.state == RELOAD_RESOLVER ? CHILD_RESOLVER : CHILD_GATE;
 	char text[640];
 
-	if (parent->reload.state == RELOAD_IDLE || child->kind != asked)
+	if (parent->reload.state == RELOAD_IDLE) {
+		reload_next(parent);
 		return;
+	}
+	if (child != parent->reload.asked) {
+		advance(parent);
+		return;
+	}
 	snprintf(text, sizeof(text), "%s died over it: %s", child_kind_text(child->kind),
 		 child->problem);
 	fail(parent, text);
@@ -257,4 +343,6 @@ void reload_asker_gone(struct parent *parent, struct control_connection *asker)
 {
 	if (parent->reload.asker == asker)
 		parent->reload.asker = NULL;
+	if (parent->reload.wanted_by == asker)
+		parent->reload.wanted_by = NULL;
 }

@@ -87,6 +87,8 @@ static json_t *status_json(struct parent *parent)
 				      "capacity", (json_int_t)pins.capacity, "written",
 				      (json_int_t)pins.written, "evicted", (json_int_t)pins.evicted,
 				      "failed", (json_int_t)pins.failed));
+	json_object_set_new(object, "registered_clients",
+			    json_integer((json_int_t)parent->registry.count));
 	json_object_set_new(object, "rules", rules_json(&parent->guard));
 	json_object_set_new(object, "log",
 			    json_pack("{s:o,s:I,s:I}", "file", text_json(parent->config->log_file),
@@ -103,14 +105,15 @@ static bool somebody_owes(const struct parent *parent)
 	return false;
 }
 
-/* Whoever waits and is not the asker of a reload waits for a status. */
 static void answer_all(struct parent *parent)
 {
 	parent->status_deadline = 0;
 	for (size_t i = 0; i < CONTROL_CONNECTIONS_MAX; i++) {
 		struct control_connection *connection = parent->control.connections[i];
-		if (connection != NULL && connection->waiting && connection != parent->reload.asker)
-			control_answer(connection, status_json(parent), -1);
+		if (connection == NULL || !connection->wants_status)
+			continue;
+		connection->wants_status = false;
+		control_answer(connection, status_json(parent), -1);
 	}
 }
 
@@ -128,7 +131,7 @@ void status_tick(struct parent *parent, uint64_t now)
 
 static void begin_status(struct parent *parent, struct control_connection *connection)
 {
-	connection->waiting = true;
+	connection->waiting = connection->wants_status = true;
 	for (size_t i = 0; i < CHILD_COUNT; i++)
 		if (parent->children[i].state == CHILD_READY)
 			child_ask_status(&parent->children[i]);
@@ -137,14 +140,22 @@ static void begin_status(struct parent *parent, struct control_connection *conne
 	status_arrived(parent);
 }
 
-/* The names of registered clients, whose keys in the table are hashes. */
+static void append_key(json_t *clients, const struct client_source *client)
+{
+	json_array_append_new(clients, json_pack("{s:s,s:I}", "name", client->name, "serial",
+						 (json_int_t)client->serial));
+}
+
+/* What the keys in the table are made of. */
 static void answer_pins(struct parent *parent, struct control_connection *connection)
 {
 	json_t *clients = json_array();
 	int table = dup(parent->pins_readable);
 
 	for (size_t i = 0; i < parent->config->source.client_count; i++)
-		json_array_append_new(clients, text_json(parent->config->source.clients[i].name));
+		append_key(clients, &parent->config->source.clients[i]);
+	for (size_t i = 0; i < parent->registry.count; i++)
+		append_key(clients, &parent->registry.items[i]->client->source);
 	if (table < 0) {
 		json_decref(clients);
 		control_fail(connection, "out of descriptors");
@@ -178,9 +189,15 @@ static void take_request(void *context, struct control_connection *connection, c
 	else if (strcmp(command, "pins") == 0)
 		answer_pins(parent, connection);
 	else if (strcmp(command, "reload") == 0)
-		reload_begin(parent, connection);
+		reload_request(parent, connection);
 	else if (strcmp(command, "log") == 0)
 		answer_log(parent, connection, json_is_true(json_object_get(body, "follow")));
+	else if (strcmp(command, "client-add") == 0)
+		changes_request(parent, connection, false, body);
+	else if (strcmp(command, "client-remove") == 0)
+		changes_request(parent, connection, true, body);
+	else if (strcmp(command, "client-list") == 0)
+		changes_list(parent, connection);
 	else
 		control_fail(connection, "there is no such command");
 }
@@ -188,6 +205,7 @@ static void take_request(void *context, struct control_connection *connection, c
 static void asker_gone(void *context, struct control_connection *connection)
 {
 	reload_asker_gone(context, connection);
+	changes_asker_gone(context, connection);
 }
 
 const struct control_handler status_handler = {.request = take_request, .gone = asker_gone};

@@ -13,7 +13,7 @@
 #include "address.h"
 #include "settings.h"
 
-#define RULESET_SELECTORS_MAX 64
+#define RULESET_SELECTORS_MAX 256
 #define RULESET_FLOOR_MAX     64
 
 /* Chains are PF-INSTANCE-PART; with the longest part that stays within the 28 octets of x_tables.

@@ -6,9 +6,9 @@
  * the gate derive independently and compare byte by byte.
  *
  * A source address that no `clients:` entry claims is a client of its own: the key is the address, an
- * IPv4 one in mapped form (::ffff:a.b.c.d). A registered client and the client `host` (all of this
- * machine's own addresses) have keys under ff00::/8: multicast is never a source address, so the two
- * kinds cannot meet.
+ * IPv4 one in mapped form (::ffff:a.b.c.d). A client of the configuration, one that was registered later
+ * and the client `host` (all of this machine's own addresses) have keys under ff00::/8: multicast is
+ * never a source address, so they cannot meet.
  */
 
 #include <stdint.h>
@@ -24,8 +24,14 @@ struct client_key {
 /* The key of an unregistered source address. */
 struct client_key client_key_of_address(const struct address *source);
 
-/* The key of a registered client: a 64-bit hash of its name. `pinfold check` refuses a collision. */
+/* The key of a client of the configuration: a 64-bit hash of its name. `pinfold check` refuses a collision. */
 struct client_key client_key_of_name(const char *name);
+
+/*
+ * The key of a client that was registered while the service runs. SERIAL is given out once, so that a
+ * client never gets the pins of an earlier one, whatever name or address it takes over.
+ */
+struct client_key client_key_of_serial(uint64_t serial);
 
 /* The key of the client `host`. */
 struct client_key client_key_of_host(void);

@@ -422,7 +422,8 @@ static int build_clients(struct builder *b, const struct config_source *source)
 			error = copy_text(record->name, sizeof(record->name), client->name);
 		if (error < 0)
 			break;
-		record->key = client_key_of_name(record->name);
+		record->key = client->serial != 0 ? client_key_of_serial(client->serial)
+						  : client_key_of_name(record->name);
 		record->policy = (uint32_t)client->policy;
 		record->root = is_root(client);
 	}

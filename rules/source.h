@@ -86,14 +86,16 @@ struct client_selector {
 	struct prefix prefix;
 	char interface[16];
 	uint32_t uid;
-	uint64_t cgroup; /* cgroup v2 id */
+	uint64_t cgroup;         /* cgroup v2 id */
+	const char *cgroup_path; /* as written, with its '/'; not part of the image */
 };
 
 struct client_source {
 	char name[CLIENT_NAME_MAX + 1];
 	struct client_selector *selectors;
 	size_t selector_count;
-	size_t policy; /* index into policies */
+	size_t policy;   /* index into policies */
+	uint64_t serial; /* of a client that was registered at run time; 0: of the configuration */
 	struct place place;
 };
 
@@ -111,7 +113,7 @@ struct config_source {
 	size_t source_count;
 	struct policy_source *policies; /* [0] is `default` */
 	size_t policy_count;
-	struct client_source *clients;
+	const struct client_source *clients;
 	size_t client_count;
 	struct static_host *hosts;
 	size_t host_count;

@@ -57,6 +57,9 @@ def usage():
         ["run"], ["run", "--"], ["run", "--strict"], ["run", "--loud", "true"], ["run", "--policies", "x", "true"],
         ["run", "--policy"], ["run", "--policy", "--strict", "true"], ["run", "--policy=/nonexistent", "true"],
         ["run", "--allow"], ["run", "--allow", "--", "true"], ["run", "--allow", "a b", "true"],
+        ["client"], ["client", "nothing"], ["client", "add"], ["client", "remove"], ["client", "add", "a", "b"],
+        ["client", "add", "a", "--policy"], ["client", "add", "a", "--policy", "x", "--policy", "y"],
+        ["client", "remove", "a", "--policy", "x"], ["client", "list", "a"], ["client", "add", "a", "--json"],
         ["rules"], ["rules", "nothing"], ["rules", "print", "verify"], ["rules", "print", "-c"],
         ["rules", "print", "--loud", "x"], ["rules", "print", "--hook", "input"], ["rules", "print", "--backend", "x"],
         ["rules", "print", "--uid", ""], ["rules", "print", "--uid", "-1"], ["rules", "print", "--uid", "2-1"],
@@ -65,7 +68,7 @@ def usage():
         ["rules", "print", "--interface", "tap0 -j ACCEPT"], ["rules", "print", "--uid", "1", "--interface", "a"],
         ["rules", "print", "--interface", "a", "--hook", "output"], ["rules", "print", "-c", "/nonexistent"],
         ["rules", "print", "-c", "/dev/null", "--hook", "forward"],
-        ["rules", "print", *["--uid", "1"] * 65],
+        ["rules", "print", *["--uid", "1"] * 257],
         ["explain", "-c", "/dev/null", "--client", "nobody", "resolve", "a.example"],
     ]
     for words in wrong:

@@ -56,6 +56,14 @@ static void findings_have_exact_places(void **state)
 		{"gate: {}\ngate: {}\n",
 		 "f:2:1: error: key 'gate' is there twice, first in line 1\n"},
 		{"gate: 1\n", "f:1:7: error: gate must be a mapping, not text\n"},
+		{"gate: {interfaces: [\"a/b\"]}\n",
+		 "f:1:21: error: interfaces: 'a/b' is no name of an interface\n"},
+		{"gate: {hook: forward, interfaces: [\"+\"]}\n",
+		 "f:1:36: error: interfaces: '+' is no name of an interface\n"},
+		{"gate: {interfaces: [a]}\n",
+		 "f:1:7: warning: gate: the gate sees no interfaces with `hook: output`\n"},
+		{"clients: [{name: a, uid: 7, via: x}]\n",
+		 "f:1:29: error: unknown key 'via' in client; did you mean 'uid'?\n"},
 		{"gate: []\n", "f:1:7: error: gate must be a mapping, not a list\n"},
 		/* several of a run, in the order of their places */
 		{"gate: {hook: x, queue: y}\nlog: {allowed: 1}\nresolver: {threads: 0}\n",
@@ -432,6 +440,109 @@ static void values_arrive(void **state)
 	config_free(config);
 }
 
+static int ruleset_of(const struct config *config, struct ruleset *out, char *problem, size_t size)
+{
+	return config_ruleset(config, config->source.clients, config->source.client_count, out,
+			      problem, size);
+}
+
+static void interfaces_are_governed(void **state)
+{
+	struct ruleset ruleset;
+	char problem[128], *printed;
+	size_t size;
+	struct config *config = good("gate: {hook: forward, interfaces: [cni0, \"veth+\"]}\n"
+				     "clients: [{name: a, interface: tap0}, {name: b, interface: "
+				     "cni0}]");
+
+	(void)state;
+	assert_int_equal(ruleset_of(config, &ruleset, problem, sizeof(problem)), 0);
+	assert_int_equal(ruleset.selector_count, 3); /* cni0 is there twice */
+	assert_string_equal(ruleset.selectors[0].interface, "cni0");
+	assert_string_equal(ruleset.selectors[1].interface, "veth+");
+	assert_string_equal(ruleset.selectors[2].interface, "tap0");
+	FILE *out = open_memstream(&printed, &size);
+	config_print(config, out);
+	fclose(out);
+	assert_non_null(strstr(printed, "  interfaces: [\"cni0\", \"veth+\"]\n"));
+	free(printed);
+	config_free(config);
+
+	/* nobody is named yet */
+	config = good("gate: {hook: forward, interfaces: [cni0]}");
+	assert_int_equal(ruleset_of(config, &ruleset, problem, sizeof(problem)), 0);
+	assert_int_equal(ruleset.selector_count, 1);
+	config_free(config);
+}
+
+/* "" or what is wrong with a registration of TEXT under CONFIG. */
+static const char *registration(const struct config *config, const char *text)
+{
+	static char problem[256];
+	struct config_client *client =
+		config_client_read(config, text, strlen(text), problem, sizeof(problem));
+
+	if (client != NULL)
+		problem[0] = '\0';
+	config_client_free(client);
+	return problem;
+}
+
+static void registrations_are_checked(void **state)
+{
+	static const struct {
+		const char *text, *problem;
+	} rows[] = {
+		{"{\"name\":\"a\",\"addresses\":[\"10.1.2.3\",\"fd00::3\"],\"policy\":\"ci\"}", ""},
+		{"{\"name\":\"a\",\"address\":\"10.1.0.0/16\"}", ""},
+		{"{\"name\":\"a\",\"interface\":\"veth0\"}", ""},
+		{"{\"name\":\"a\",\"address\":\"10.1.2.3\",\"via\":\"cni0\"}", ""},
+		{"{\"name\":\"a\",\"address\":\"10.1.2.3\",\"via\":\"veth77\"}", ""},
+		{"{\"name\":\"a\",\"address\":\"10.1.2.3\",\"via\":\"cni1\"}",
+		 "via: 'cni1' is not in `gate: {interfaces}`"},
+		{"{\"name\":\"a\",\"address\":\"10.1.2.3\",\"via\":\"tap0\"}",
+		 "via: all of 'tap0' is the client 'vm'"},
+		{"{\"name\":\"a\",\"address\":\"10.1.2.3\",\"via\":\"veth+\"}",
+		 "via: 'veth+' is no name of an interface"},
+		/* a file gets a warning; nobody reads this one */
+		{"{\"name\":\"a\",\"uid\":7}",
+		 "uid: the gate sees none with `hook: forward`; use interface"},
+		{"{\"name\":\"a\",\"policy\":\"cj\",\"address\":\"10.1.2.3\"}",
+		 "there is no policy 'cj'; did you mean 'ci'?"},
+		{"{\"name\":\"a\"}", "client 'a' needs an address, interface, uid or cgroup"},
+		{"{\"name\":\"a\",\"addresses\":[]}", "addresses: an empty list"},
+		{"{\"address\":\"10.1.2.3\"}", "a client needs a name"},
+		{"{\"name\":\"host\",\"address\":\"10.1.2.3\"}",
+		 "the client 'host' is this machine itself"},
+		{"{\"name\":\"a b\",\"address\":\"10.1.2.3\"}",
+		 "a client's name must be 1 to 63 letters, digits, '.', '-' or '_'"},
+		{"{\"name\":7,\"address\":\"10.1.2.300\"}",
+		 "address: '10.1.2.300' is no address and no CIDR"},
+		{"{\"name\":\"a\",\"address\":\"10.1.2.3/16\"}",
+		 "address: '10.1.2.3/16' has bits set behind its length"},
+		{"{\"name\":\"a\",\"adresses\":[\"10.1.2.3\"]}",
+		 "unknown key 'adresses' in client; did you mean 'addresses'?"},
+		{"[]", "a client must be a mapping, not a list"},
+		{"", "nothing is written"},
+	};
+	struct config *config = good("gate: {hook: forward, interfaces: [cni0, \"veth+\"]}\n"
+				     "clients: [{name: vm, interface: tap0}]\n"
+				     "policies: {ci: {}}");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_string_equal(registration(config, rows[i].text), rows[i].problem);
+	config_free(config);
+
+	config = good("");
+	assert_string_equal(registration(config, "{name: a, uid: 7}"), "");
+	assert_string_equal(registration(config, "{name: a, interface: x}"),
+			    "interface: the gate sees none with `hook: output`; use uid or cgroup");
+	assert_string_equal(registration(config, "{name: a, address: 10.0.0.1, via: x}"),
+			    "via: the gate has `hook: output`");
+	config_free(config);
+}
+
 static void rulesets_follow_the_clients(void **state)
 {
 	(void)state;
@@ -439,7 +550,7 @@ static void rulesets_follow_the_clients(void **state)
 	char problem[128];
 	struct config *config = good("clients: [{name: a, uid: 7}, {name: b, address: 10.0.0.1}]");
 
-	assert_int_equal(config_ruleset(config, &ruleset, problem, sizeof(problem)), 0);
+	assert_int_equal(ruleset_of(config, &ruleset, problem, sizeof(problem)), 0);
 	assert_string_equal(ruleset.instance, "pinfold");
 	assert_int_equal(ruleset.hook, HOOK_OUTPUT);
 	assert_int_equal(ruleset.selector_count, 1);
@@ -451,13 +562,13 @@ static void rulesets_follow_the_clients(void **state)
 	config_free(config);
 
 	config = good("gate: {hook: forward}\nclients: [{name: a, interface: tap0, uid: 7}]");
-	assert_int_equal(config_ruleset(config, &ruleset, problem, sizeof(problem)), 0);
+	assert_int_equal(ruleset_of(config, &ruleset, problem, sizeof(problem)), 0);
 	assert_int_equal(ruleset.selector_count, 1);
 	assert_string_equal(ruleset.selectors[0].interface, "tap0");
 	config_free(config);
 
 	config = good("gate: {hook: forward}\nclients: [{name: a, address: 10.0.0.1}]");
-	assert_int_equal(config_ruleset(config, &ruleset, problem, sizeof(problem)), -EINVAL);
+	assert_int_equal(ruleset_of(config, &ruleset, problem, sizeof(problem)), -EINVAL);
 	config_free(config);
 }
 
@@ -493,7 +604,7 @@ static void clients_can_be_replaced(void **state)
 	assert_int_equal(config->source.client_count, 1);
 	assert_int_equal(config->source.clients[0].policy, 0);
 	config->settings.gate.hook = HOOK_FORWARD;
-	assert_int_equal(config_ruleset(config, &ruleset, problem, sizeof(problem)), 0);
+	assert_int_equal(ruleset_of(config, &ruleset, problem, sizeof(problem)), 0);
 	assert_int_equal(ruleset.selector_count, 1);
 	assert_string_equal(ruleset.selectors[0].interface, "in0");
 	config_free(config);
@@ -611,6 +722,8 @@ int main(void)
 		cmocka_unit_test(every_good_text_builds_an_image),
 		cmocka_unit_test(values_arrive),
 		cmocka_unit_test(rulesets_follow_the_clients),
+		cmocka_unit_test(interfaces_are_governed),
+		cmocka_unit_test(registrations_are_checked),
 		cmocka_unit_test(listen_can_be_replaced),
 		cmocka_unit_test(clients_can_be_replaced),
 		cmocka_unit_test(allow_adds_to_the_default_policy),

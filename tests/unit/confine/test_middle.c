@@ -57,7 +57,9 @@ static void test_replaced(void **state)
 	assert_true(prefix_contains(&resolver->networks[1], &plan.v6.command));
 	assert_true(config->gate_enabled);
 	assert_string_equal(config->control_socket, "");
-	assert_int_equal(config_ruleset(config, &ruleset, problem, sizeof(problem)), 0);
+	assert_int_equal(config_ruleset(config, config->source.clients, config->source.client_count,
+					&ruleset, problem, sizeof(problem)),
+			 0);
 	assert_int_equal(ruleset.hook, HOOK_FORWARD);
 	assert_int_equal(ruleset.queue, 77);
 	assert_int_equal(ruleset.selector_count, 1);

@@ -56,7 +56,9 @@ static struct image make_image(const char *text)
 	config_findings_print(&findings, "p.yaml", stderr);
 	config_findings_free(&findings);
 	assert_non_null(config);
-	assert_int_equal(image_build(config, 5, &image, problem, sizeof(problem)), 0);
+	assert_int_equal(image_build(config, config->source.clients, config->source.client_count, 5,
+				     &image, problem, sizeof(problem)),
+			 0);
 	config_free(config);
 	return image;
 }

@@ -109,7 +109,9 @@ static struct image make_image(const char *text, uint64_t generation)
 	config_findings_print(&findings, "p.yaml", stderr);
 	config_findings_free(&findings);
 	assert_non_null(config);
-	assert_int_equal(image_build(config, generation, &image, problem, sizeof(problem)), 0);
+	assert_int_equal(image_build(config, config->source.clients, config->source.client_count,
+				     generation, &image, problem, sizeof(problem)),
+			 0);
 	config_free(config);
 	return image;
 }

@@ -31,195 +31,13 @@
 
 #include "daemon/parent.h"
 #include "pins.h"
-
-static char folder[] = "/tmp/pinfold-parent-XXXXXX";
-static char config_path[128], socket_path[128], log_path[128], stderr_path[128];
-static unsigned port;
-static pid_t parent;
-static int lifetime;
-
-/* A port that was free a moment ago. */
-static unsigned free_port(void)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET,
-				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
-	close(fd);
-	return ntohs(address.sin_port);
-}
-
-/* A configuration with EXTRA in it. */
-static void write_config(const char *extra)
-{
-	FILE *file = fopen(config_path, "w");
-
-	assert_non_null(file);
-	fprintf(file,
-		"resolver: {listen: [\"127.0.0.1@%u\"], trust_anchor: none}\n"
-		"control: {socket: %s}\nlog: {file: %s}\n%s\n",
-		port, socket_path, log_path, extra);
-	fclose(file);
-}
-
-static int child_main(int ready_fd, int lifetime_fd)
-{
-	struct config_findings findings;
-	int error = open(stderr_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	dup2(error, STDERR_FILENO);
-	struct config *config = config_read(config_path, &findings);
-	config_findings_print(&findings, config_path, stderr);
-	config_findings_free(&findings);
-	if (config == NULL)
-		return 3;
-	struct parent_options options = {
-		.config = config,
-		.config_path = config_path,
-		.libexec = FAKE_LIBEXEC,
-		.ready_fd = ready_fd,
-		.lifetime_fd = lifetime_fd,
-	};
-	int result = parent_run(&options);
-	config_free(config);
-	return result == 0 ? 0 : 2;
-}
-
-/* Starts the parent; true when it became ready. */
-static bool start(void)
-{
-	int ready[2], life[2];
-	char byte;
-
-	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-	assert_int_equal(pipe2(life, O_CLOEXEC), 0);
-	parent = fork();
-	if (parent == 0) {
-		close(life[1]);
-		close(ready[0]);
-		exit(child_main(ready[1], life[0]));
-	}
-	close(ready[1]);
-	close(life[0]);
-	lifetime = life[1];
-	bool is_ready = read(ready[0], &byte, 1) == 1;
-	close(ready[0]);
-	return is_ready;
-}
-
-/* Its exit status; 128 + signal. */
-static int finish(void)
-{
-	int status;
-
-	assert_int_equal(waitpid(parent, &status, 0), parent);
-	close(lifetime);
-	parent = 0;
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	port = free_port();
-	parent = 0;
-	write_config("");
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (parent > 0) {
-		kill(parent, SIGKILL);
-		finish();
-	}
-	unlink(socket_path);
-	unlink(log_path);
-	return 0;
-}
-
-static json_t *ask(const char *request)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	char answer[16384];
-	size_t length = 0;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	memcpy(address.sun_path, socket_path, strlen(socket_path));
-	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_true(write(fd, request, strlen(request)) > 0);
-	while (memchr(answer, '\n', length) == NULL) {
-		ssize_t count = read(fd, answer + length, sizeof(answer) - length);
-		assert_true(count > 0);
-		length += (size_t)count;
-	}
-	close(fd);
-	json_t *object = json_loadb(answer, length, JSON_DISABLE_EOF_CHECK, NULL);
-	assert_non_null(object);
-	return object;
-}
-
-static json_int_t status_number(const char *section, const char *key)
-{
-	json_t *status = ask("{\"command\":\"status\"}\n");
-	const json_t *at = section == NULL ? status : json_object_get(status, section);
-	json_int_t number = json_integer_value(json_object_get(at, key));
-
-	json_decref(status);
-	return number;
-}
-
-/* Waits until SECTION's KEY is VALUE. */
-static void until(const char *section, const char *key, json_int_t value)
-{
-	for (int i = 0; i < 250 && status_number(section, key) != value; i++)
-		poll(NULL, 0, 20);
-	assert_int_equal(status_number(section, key), value);
-}
-
-static bool is_ready(const char *kind)
-{
-	json_t *status = ask("{\"command\":\"status\"}\n");
-	const char *state =
-		json_string_value(json_object_get(json_object_get(status, kind), "state"));
-	bool ready = state != NULL && strcmp(state, "ready") == 0;
-
-	json_decref(status);
-	return ready;
-}
-
-static void until_ready(const char *kind)
-{
-	for (int i = 0; i < 250 && !is_ready(kind); i++)
-		poll(NULL, 0, 20);
-	assert_true(is_ready(kind));
-}
-
-static bool said(const char *text)
-{
-	char all[16384] = "";
-	FILE *file = fopen(stderr_path, "r");
-
-	assert_non_null(file);
-	size_t length = fread(all, 1, sizeof(all) - 1, file);
-	fclose(file);
-	all[length] = '\0';
-	if (strstr(all, text) != NULL)
-		return true;
-	print_message("it said: %s\n", all);
-	return false;
-}
+#include "service.h"
 
 static void test_status(void **state)
 {
 	(void)state;
-	assert_true(start());
-	json_t *status = ask("{\"command\":\"status\"}\n");
+	assert_true(service_start());
+	json_t *status = service_ask("{\"command\":\"status\"}\n");
 	assert_true(json_is_true(json_object_get(status, "ok")));
 	const json_t *resolver = json_object_get(status, "resolver");
 	assert_string_equal(json_string_value(json_object_get(resolver, "state")), "ready");
@@ -234,54 +52,50 @@ static void test_status(void **state)
 	assert_string_equal(json_string_value(json_object_get(status, "config")), config_path);
 	json_decref(status);
 	kill(parent, SIGTERM);
-	assert_int_equal(finish(), 0);
+	assert_int_equal(service_finish(), 0);
 	assert_int_equal(access(socket_path, F_OK), -1);
 }
 
 static void test_lifetime(void **state)
 {
 	(void)state;
-	assert_true(start());
+	assert_true(service_start());
 	close(lifetime);
 	lifetime = -1;
-	assert_int_equal(finish(), 0);
-}
-
-static pid_t child_pid(const char *kind)
-{
-	return (pid_t)status_number(kind, "pid");
+	assert_int_equal(service_finish(), 0);
 }
 
 static void test_restart(void **state)
 {
 	(void)state;
-	assert_true(start());
-	pid_t gate = child_pid("gate");
+	assert_true(service_start());
+	pid_t gate = service_child_pid("gate");
 	assert_int_equal(kill(gate, SIGKILL), 0);
-	until("gate", "starts", 2);
-	until("gate", "generation", 1);
-	assert_int_not_equal(child_pid("gate"), gate);
-	assert_int_equal(status_number("resolver", "starts"), 1);
-	assert_true(said("pinfold: gate died (killed by signal 9), restart in "));
-	kill(child_pid("resolver"), SIGUSR2); /* junk */
-	until("resolver", "starts", 2);
-	assert_true(said("pinfold: resolver died (sent a message that is not right), restart in "));
+	service_until("gate", "starts", 2);
+	service_until("gate", "generation", 1);
+	assert_int_not_equal(service_child_pid("gate"), gate);
+	assert_int_equal(service_status_number("resolver", "starts"), 1);
+	assert_true(service_said("pinfold: gate died (killed by signal 9), restart in "));
+	kill(service_child_pid("resolver"), SIGUSR2); /* junk */
+	service_until("resolver", "starts", 2);
+	assert_true(service_said(
+		"pinfold: resolver died (sent a message that is not right), restart in "));
 }
 
 /* Children do not outlive a parent that was killed. */
 static void test_parent_killed(void **state)
 {
 	(void)state;
-	assert_true(start());
-	pid_t gate = child_pid("gate"), resolver = child_pid("resolver");
+	assert_true(service_start());
+	pid_t gate = service_child_pid("gate"), resolver = service_child_pid("resolver");
 	kill(parent, SIGKILL);
-	assert_int_equal(finish(), 128 + SIGKILL);
+	assert_int_equal(service_finish(), 128 + SIGKILL);
 	for (int i = 0; i < 250 && (kill(gate, 0) == 0 || kill(resolver, 0) == 0); i++)
 		poll(NULL, 0, 20);
 	assert_int_equal(kill(gate, 0), -1);
 	assert_int_equal(kill(resolver, 0), -1);
 	/* The socket that it left is taken over. */
-	assert_true(start());
+	assert_true(service_start());
 }
 
 static void test_reload(void **state)
@@ -289,32 +103,32 @@ static void test_reload(void **state)
 	json_t *answer;
 
 	(void)state;
-	assert_true(start());
-	write_config("policies: {default: {default: deny}}");
-	answer = ask("{\"command\":\"reload\"}\n");
+	assert_true(service_start());
+	service_write_config("policies: {default: {default: deny}}");
+	answer = service_ask("{\"command\":\"reload\"}\n");
 	assert_true(json_is_true(json_object_get(answer, "ok")));
 	assert_int_equal(json_integer_value(json_object_get(answer, "generation")), 2);
 	json_decref(answer);
-	assert_int_equal(status_number("resolver", "generation"), 2);
-	assert_int_equal(status_number("gate", "generation"), 2);
+	assert_int_equal(service_status_number("resolver", "generation"), 2);
+	assert_int_equal(service_status_number("gate", "generation"), 2);
 	kill(parent, SIGHUP);
-	until(NULL, "generation", 3);
-	until("gate", "generation", 3);
+	service_until(NULL, "generation", 3);
+	service_until("gate", "generation", 3);
 }
 
 static void refuse_reload(const char *extra, const char *error)
 {
 	json_t *answer;
 
-	write_config(extra);
-	answer = ask("{\"command\":\"reload\"}\n");
+	service_write_config(extra);
+	answer = service_ask("{\"command\":\"reload\"}\n");
 	assert_true(json_is_false(json_object_get(answer, "ok")));
 	assert_string_equal(json_string_value(json_object_get(answer, "error")), error);
 	json_decref(answer);
 	/* The old policy is in force, in the parent and in both children. */
-	assert_int_equal(status_number(NULL, "generation"), 1);
-	until("resolver", "generation", 1);
-	until("gate", "generation", 1);
+	assert_int_equal(service_status_number(NULL, "generation"), 1);
+	service_until("resolver", "generation", 1);
+	service_until("gate", "generation", 1);
 }
 
 static void test_reload_refused(void **state)
@@ -322,9 +136,9 @@ static void test_reload_refused(void **state)
 	json_t *answer;
 
 	(void)state;
-	assert_true(start());
+	assert_true(service_start());
 	refuse_reload("polices: {}", "the configuration has errors");
-	answer = ask("{\"command\":\"reload\"}\n");
+	answer = service_ask("{\"command\":\"reload\"}\n");
 	const char *finding =
 		json_string_value(json_array_get(json_object_get(answer, "findings"), 0));
 	assert_non_null(finding);
@@ -333,25 +147,25 @@ static void test_reload_refused(void **state)
 	refuse_reload("gate: {queue: 7}", "gate: {queue} cannot change while running; restart");
 	refuse_reload("policies: {default: {}, refuse-resolver: {}}", "resolver: told to refuse");
 	refuse_reload("policies: {default: {}, refuse-gate: {}}", "gate: told to refuse");
-	assert_int_equal(status_number("resolver", "starts"), 1);
-	assert_int_equal(status_number("gate", "starts"), 1);
+	assert_int_equal(service_status_number("resolver", "starts"), 1);
+	assert_int_equal(service_status_number("gate", "starts"), 1);
 	refuse_reload("policies: {default: {}, die-gate: {}}", "gate died over it: exit status 7");
-	until("gate", "starts", 2);
-	until_ready("gate");
+	service_until("gate", "starts", 2);
+	service_until_ready("gate");
 	snprintf(log_path, sizeof(log_path), "/nonexistent/log");
 	refuse_reload("", "cannot open the log /nonexistent/log: No such file or directory");
 	snprintf(log_path, sizeof(log_path), "%s/other-log", folder);
 	refuse_reload("policies: {default: {}, refuse-gate: {}}", "gate: told to refuse");
 	assert_int_equal(unlink(log_path), 0);
 	snprintf(log_path, sizeof(log_path), "%s/log", folder);
-	kill(child_pid("gate"), SIGUSR1);
-	until("log", "written", 1);
+	kill(service_child_pid("gate"), SIGUSR1);
+	service_until("log", "written", 1);
 	assert_int_equal(access(log_path, F_OK), 0); /* still the old one */
 	unlink(config_path);
 	kill(parent, SIGHUP);
-	until(NULL, "generation", 1);
-	write_config("");
-	answer = ask("{\"command\":\"reload\"}\n");
+	service_until(NULL, "generation", 1);
+	service_write_config("");
+	answer = service_ask("{\"command\":\"reload\"}\n");
 	assert_true(json_is_true(json_object_get(answer, "ok")));
 	json_decref(answer);
 }
@@ -362,21 +176,21 @@ static void test_reload_while_away(void **state)
 	json_t *answer;
 
 	(void)state;
-	assert_true(start());
+	assert_true(service_start());
 	/* So often that it stays away for a while. */
 	for (json_int_t i = 1; i <= 4; i++) {
-		until("gate", "starts", i);
-		while (status_number("gate", "generation") == 0) /* on its way */
+		service_until("gate", "starts", i);
+		while (service_status_number("gate", "generation") == 0) /* on its way */
 			poll(NULL, 0, 5);
-		kill(child_pid("gate"), SIGKILL);
-		until("gate", "generation", 0);
+		kill(service_child_pid("gate"), SIGKILL);
+		service_until("gate", "generation", 0);
 	}
-	answer = ask("{\"command\":\"reload\"}\n");
+	answer = service_ask("{\"command\":\"reload\"}\n");
 	assert_true(json_is_true(json_object_get(answer, "ok")));
 	json_decref(answer);
-	until("gate", "starts", 5);
-	until("gate", "generation", 2);
-	assert_int_equal(status_number("resolver", "generation"), 2);
+	service_until("gate", "starts", 5);
+	service_until("gate", "generation", 2);
+	assert_int_equal(service_status_number("resolver", "generation"), 2);
 }
 
 static void test_log(void **state)
@@ -385,10 +199,10 @@ static void test_log(void **state)
 	json_t *record;
 
 	(void)state;
-	assert_true(start());
-	kill(child_pid("gate"), SIGUSR1);
-	until("log", "written", 1);
-	record = ask("{\"command\":\"log\"}\n");
+	assert_true(service_start());
+	kill(service_child_pid("gate"), SIGUSR1);
+	service_until("log", "written", 1);
+	record = service_ask("{\"command\":\"log\"}\n");
 	assert_string_equal(json_string_value(json_object_get(record, "reason")), "metadata");
 	json_decref(record);
 	FILE *file = fopen(log_path, "r");
@@ -424,7 +238,7 @@ static void test_pins(void **state)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), pins = -1;
 
 	(void)state;
-	assert_true(start());
+	assert_true(service_start());
 	memcpy(address.sun_path, socket_path, strlen(socket_path));
 	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_true(write(fd, "{\"command\":\"pins\"}\n", 19) == 19);
@@ -449,11 +263,11 @@ static void test_port_taken(void **state)
 
 	(void)state;
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_false(start());
-	assert_int_equal(finish(), 2);
+	assert_false(service_start());
+	assert_int_equal(service_finish(), 2);
 	snprintf(expected, sizeof(expected),
 		 "pinfold: cannot listen on 127.0.0.1:%u/udp: Address already in use\n", port);
-	assert_true(said(expected));
+	assert_true(service_said(expected));
 	assert_int_equal(access(socket_path, F_OK), -1);
 	close(fd);
 }
@@ -461,59 +275,39 @@ static void test_port_taken(void **state)
 static void test_no_start(void **state)
 {
 	(void)state;
-	write_config("policies: {default: {}, refuse-gate: {}}");
-	assert_false(start());
-	assert_int_equal(finish(), 2);
-	assert_true(said("pinfold: gate: told to refuse\n"));
+	service_write_config("policies: {default: {}, refuse-gate: {}}");
+	assert_false(service_start());
+	assert_int_equal(service_finish(), 2);
+	assert_true(service_said("pinfold: gate: told to refuse\n"));
 	assert_int_equal(access(socket_path, F_OK), -1);
 
 	snprintf(log_path, sizeof(log_path), "/nonexistent/log");
-	write_config("");
-	assert_false(start());
-	assert_int_equal(finish(), 2);
-	assert_true(said("pinfold: cannot open the log /nonexistent/log: No such file"));
+	service_write_config("");
+	assert_false(service_start());
+	assert_int_equal(service_finish(), 2);
+	assert_true(service_said("pinfold: cannot open the log /nonexistent/log: No such file"));
 	snprintf(log_path, sizeof(log_path), "%s/log", folder);
 
-	write_config("user: nobody-of-that-name");
-	assert_false(start());
-	assert_int_equal(finish(), 2);
+	service_write_config("user: nobody-of-that-name");
+	assert_false(service_start());
+	assert_int_equal(service_finish(), 2);
 	if (geteuid() == 0)
-		assert_true(said("pinfold: there is no user nobody-of-that-name"));
+		assert_true(service_said("pinfold: there is no user nobody-of-that-name"));
 }
 
 static void test_gate_off(void **state)
 {
 	(void)state;
-	write_config("gate: {enabled: false}");
-	assert_true(start());
-	json_t *status = ask("{\"command\":\"status\"}\n");
+	service_write_config("gate: {enabled: false}");
+	assert_true(service_start());
+	json_t *status = service_ask("{\"command\":\"status\"}\n");
 	assert_string_equal(
 		json_string_value(json_object_get(json_object_get(status, "gate"), "state")),
 		"unused");
 	json_decref(status);
 }
 
-static int make_folder(void **state)
-{
-	(void)state;
-	if (mkdtemp(folder) == NULL)
-		return -1;
-	snprintf(config_path, sizeof(config_path), "%s/p.yaml", folder);
-	snprintf(socket_path, sizeof(socket_path), "%s/control", folder);
-	snprintf(log_path, sizeof(log_path), "%s/log", folder);
-	snprintf(stderr_path, sizeof(stderr_path), "%s/stderr", folder);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	unlink(config_path);
-	unlink(stderr_path);
-	return rmdir(folder);
-}
-
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, service_set_up, service_tear_down)
 
 int main(void)
 {
@@ -533,5 +327,5 @@ int main(void)
 	};
 
 	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+	return cmocka_run_group_tests(tests, service_make_folder, service_remove_folder);
 }

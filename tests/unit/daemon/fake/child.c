@@ -4,7 +4,7 @@
  * A child that does nothing but keep the parent's protocol, and breaks it when it is told to. Built
  * under the names of both programs.
  *
- * At START and RELOAD the image is opened. A policy named `refuse-resolver` or `refuse-gate` is
+ * At START and RELOAD the image is opened. A policy or client named `refuse-resolver` or `refuse-gate` is
  * refused by the child of that name, `hang-…` gets no answer, `die-…` is died over. With one named
  * `last-…` it sends LAST_RECORDS audit records when its time has come.
  *
@@ -33,6 +33,7 @@ static uint64_t generation;
 static bool last_words;
 
 #define LAST_RECORDS 80
+static uint64_t dropped; /* clients, as COUNTER_ANSWERS */
 
 static void fail(const char *text)
 {
@@ -45,10 +46,12 @@ static void fail(const char *text)
 static bool names(const struct policy_image *image, const char *what)
 {
 	char name[64];
+	struct client_match client;
 	policy_index found;
 
 	snprintf(name, sizeof(name), "%s-%s", what, kind);
-	return policy_find(image, name, &found) == 0;
+	return policy_find(image, name, &found) == 0 ||
+	       policy_client_by_name(image, name, &client) == 0;
 }
 
 /* What is wrong with a policy image, or NULL; does as it is told. */
@@ -136,7 +139,13 @@ static void take_message(struct message *message)
 			     message->type == MESSAGE_START ? MESSAGE_READY : MESSAGE_RELOADED,
 			     &body, NULL, 0, 0);
 		break;
+	case MESSAGE_DROP_CLIENT:
+		if (strcmp(kind, "resolver") != 0)
+			_exit(9);
+		dropped++;
+		break;
 	case MESSAGE_STATUS:
+		body.status.counters[COUNTER_ANSWERS] = dropped;
 		body.status.counters[COUNTER_QUERIES] = 42;
 		body.status.by_reason[REASON_METADATA] = 3;
 		message_send(MESSAGE_FD, MESSAGE_STATUS, &body, NULL, 0, 0);
