@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "config/config.h"
@@ -8,7 +9,7 @@
 static int check(const char *path, bool print)
 {
 	struct config_findings findings;
-	struct config *config = config_read(path, &findings);
+	struct config *config = config_read_overlaid(path, environ, &findings);
 
 	config_findings_print(&findings, path, stderr);
 	config_findings_free(&findings);

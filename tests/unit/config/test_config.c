@@ -440,6 +440,166 @@ static void values_arrive(void **state)
 	config_free(config);
 }
 
+#define VARIABLE(text) ((char *)(uintptr_t)(text))
+
+/* Findings of the variables A and B ("" for none) over an empty file. */
+static const char *overlay_findings(const char *a, const char *b)
+{
+	static char text[1024];
+	char *environment[] = {VARIABLE(a), VARIABLE(b), NULL};
+	struct config_findings findings;
+	struct config *config = config_read_overlaid(NULL, environment, &findings);
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	config_findings_print(&findings, "default posture", out);
+	fclose(out);
+	if (findings.count == 0)
+		text[0] = '\0';
+	assert_int_equal(config == NULL, findings.errors > 0);
+	config_findings_free(&findings);
+	config_free(config);
+	return text;
+}
+
+static void variables_are_checked(void **state)
+{
+	static const struct {
+		const char *a, *b, *findings;
+	} rows[] = {
+		{"PINFOLD_DEFAULT=deny", "", ""},
+		{"PINFOLD_DEFAULT=allow", "PATH=/bin", ""},
+		{"PINFOLD_DEFAULT=", "",
+		 "PINFOLD_DEFAULT:1: error: PINFOLD_DEFAULT must be allow or deny, not nothing\n"},
+		{"PINFOLD_DEFAULT=Deny", "",
+		 "PINFOLD_DEFAULT:1: error: PINFOLD_DEFAULT must be allow or deny, not 'Deny'\n"},
+		{"PINFOLD_DEFAULT=deny ", "",
+		 "PINFOLD_DEFAULT:1: error: PINFOLD_DEFAULT must be allow or deny, not 'deny '\n"},
+		{"PINFOLD_DEFAULT=deny", "PINFOLD_DEFAULT=allow",
+		 "PINFOLD_DEFAULT: error: the variable is there twice\n"},
+		{"PINFOLD_DEFUALT=deny", "",
+		 "default posture: error: unknown environment variable 'PINFOLD_DEFUALT'; did you "
+		 "mean 'PINFOLD_DEFAULT'?\n"},
+		{"PINFOLD_=1", "",
+		 "default posture: error: unknown environment variable 'PINFOLD_'\n"},
+		{"PINFOLD_SOMETHING_ELSE=", "",
+		 "default posture: error: unknown environment variable 'PINFOLD_SOMETHING_ELSE'\n"},
+		{"PINFOLD=/usr/bin/pinfold", "pinfold_default=x", ""},
+
+		{"PINFOLD_ALLOWED_ORIGINS=", "", ""},
+		{"PINFOLD_ALLOWED_ORIGINS= "
+		 "https://a.example,https://*.b.example\thttp://c.example:81 ",
+		 "", ""},
+		{"PINFOLD_ALLOWED_ORIGINS=https://a.example b.example", "",
+		 "PINFOLD_ALLOWED_ORIGINS:19: error: allowed_origins: 'b.example' is no origin: "
+		 "http://host[:port] or https://host[:port]\n"},
+		{"PINFOLD_ALLOWED_ORIGINS=https://a.example,,https://b.example", "",
+		 "PINFOLD_ALLOWED_ORIGINS:19: error: allowed_origins: an entry is missing before "
+		 "the "
+		 "comma\n"},
+		{"PINFOLD_ALLOWED_ORIGINS=,https://a.example", "",
+		 "PINFOLD_ALLOWED_ORIGINS:1: error: allowed_origins: an entry is missing before "
+		 "the "
+		 "comma\n"},
+		{"PINFOLD_ALLOWED_ORIGINS=https://a.example, ", "",
+		 "PINFOLD_ALLOWED_ORIGINS:19: error: allowed_origins: an entry is missing after "
+		 "the "
+		 "comma\n"},
+		{"PINFOLD_ALLOWED_ORIGINS=https://com", "", NULL},
+		{"PINFOLD_ALLOWED_ORIGINS=http://169.254.169.254", "", NULL},
+		{"PINFOLD_ALLOWED_ORIGINS=[\"https://a.example\"]", "", NULL},
+
+		{"PINFOLD_ALLOW_PRIVATE_CIDRS=10.0.0.0/8,fd00:1::/32", "", ""},
+		{"PINFOLD_ALLOW_PRIVATE_CIDRS=10.0.0.0/8,10.0.0.1/8", "",
+		 "PINFOLD_ALLOW_PRIVATE_CIDRS:12: error: allow_private_cidrs: '10.0.0.1/8' has "
+		 "bits set "
+		 "behind its length\n"},
+		{"PINFOLD_ALLOW_PRIVATE_CIDRS=all", "", NULL},
+		{"PINFOLD_ALLOW_PRIVATE_CIDRS=169.254.169.254", "", NULL},
+
+		{"PINFOLD_DENY_PRIVATE=true", "PINFOLD_LOG_ALLOWED=0", ""},
+		{"PINFOLD_DENY_PRIVATE=yes", "",
+		 "PINFOLD_DENY_PRIVATE:1: error: PINFOLD_DENY_PRIVATE must be true or false, not "
+		 "'yes'\n"},
+		{"PINFOLD_DENY_PRIVATE=", "",
+		 "PINFOLD_DENY_PRIVATE:1: error: PINFOLD_DENY_PRIVATE must be true or false, not "
+		 "''\n"},
+		{"PINFOLD_LOG_ALLOWED=2", "PINFOLD_DEFAULT=x",
+		 "PINFOLD_LOG_ALLOWED:1: error: PINFOLD_LOG_ALLOWED must be true or false, not "
+		 "'2'\n"
+		 "PINFOLD_DEFAULT:1: error: PINFOLD_DEFAULT must be allow or deny, not 'x'\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *findings = overlay_findings(rows[i].a, rows[i].b);
+		if (rows[i].findings != NULL)
+			assert_string_equal(findings, rows[i].findings);
+		else
+			assert_non_null(strstr(findings, ": error: "));
+	}
+	/* a range that holds floor addresses warns, as in a file, and leaves them shut */
+	assert_non_null(strstr(overlay_findings("PINFOLD_ALLOW_PRIVATE_CIDRS=10.0.0.0/8 "
+						"169.254.0.0/16",
+						""),
+			       "PINFOLD_ALLOW_PRIVATE_CIDRS:12: warning: "));
+}
+
+static void variables_take_the_place_of_options(void **state)
+{
+	static const char path[] = "/tmp/pinfold-overlay.yaml";
+	char *environment[] = {
+		VARIABLE("PINFOLD_DEFAULT=deny"),
+		VARIABLE("PINFOLD_ALLOWED_ORIGINS=https://a.example, https://b.example:444"),
+		VARIABLE("PINFOLD_ALLOW_PRIVATE_CIDRS=10.1.0.0/16"),
+		VARIABLE("PINFOLD_DENY_PRIVATE=1"),
+		VARIABLE("PINFOLD_LOG_ALLOWED=true"),
+		NULL};
+	char *nothing[] = {VARIABLE("PINFOLD_DENY_PRIVATE=false"),
+			   VARIABLE("PINFOLD_ALLOWED_ORIGINS="), NULL};
+	struct config_findings findings;
+	FILE *file = fopen(path, "w");
+
+	(void)state;
+	assert_non_null(file);
+	fputs("policies:\n  default: {default: allow, allowed_origins: [\"https://old.example\"], "
+	      "allow_private_network: false}\n  other: {}\n",
+	      file);
+	fclose(file);
+	struct config *config = config_read_overlaid(path, environment, &findings);
+	assert_non_null(config);
+	assert_int_equal(findings.count, 0);
+	const struct policy_source *policy = &config->source.policies[0];
+	const struct match_list *origins = &policy->allowed_origins;
+	assert_true(policy->default_deny.value);
+	assert_string_equal(
+		config->source.source_names[policy->default_deny.place.source - SOURCE_CONFIG],
+		"PINFOLD_DEFAULT");
+	assert_int_equal(origins->count, 2);
+	assert_string_equal(origins->entries[1].name.text, "b.example");
+	assert_int_equal(origins->entries[1].place.line, 20);
+	assert_string_equal(
+		config->source.source_names[origins->entries[1].place.source - SOURCE_CONFIG],
+		"PINFOLD_ALLOWED_ORIGINS");
+	assert_int_equal(policy->allow_private_cidrs.count, 1);
+	assert_false(policy->allow_private_network.value);
+	assert_false(policy->allow_loopback.value);
+	assert_true(config->settings.log_allowed);
+	/* no other policy */
+	assert_false(config->source.policies[1].default_deny.value);
+	assert_true(config->source.policies[1].allow_private_network.value);
+	config_free(config);
+
+	config = config_read_overlaid(path, nothing, &findings);
+	assert_non_null(config);
+	policy = &config->source.policies[0];
+	assert_false(policy->default_deny.value);
+	assert_false(policy->allow_private_network.value);
+	assert_true(policy->allow_loopback.value);
+	assert_int_equal(policy->allowed_origins.count, 0);
+	config_free(config);
+	unlink(path);
+}
+
 static int ruleset_of(const struct config *config, struct ruleset *out, char *problem, size_t size)
 {
 	return config_ruleset(config, config->source.clients, config->source.client_count, out,
@@ -722,6 +882,8 @@ int main(void)
 		cmocka_unit_test(every_good_text_builds_an_image),
 		cmocka_unit_test(values_arrive),
 		cmocka_unit_test(rulesets_follow_the_clients),
+		cmocka_unit_test(variables_are_checked),
+		cmocka_unit_test(variables_take_the_place_of_options),
 		cmocka_unit_test(interfaces_are_governed),
 		cmocka_unit_test(registrations_are_checked),
 		cmocka_unit_test(listen_can_be_replaced),
