@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/notify.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,29 @@ void notify(const char *state)
 	sendto(fd, state, strlen(state), MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&address,
 	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path)));
 	close(fd);
+}
+
+/* A whole number in the environment; 0 when there is none. */
+static uint64_t number_of(const char *variable)
+{
+	const char *text = getenv(variable);
+	char *end;
+
+	if (text == NULL || text[0] < '0' || text[0] > '9')
+		return 0;
+	errno = 0;
+	unsigned long long number = strtoull(text, &end, 10);
+	return errno == 0 && *end == '\0' ? number : 0;
+}
+
+uint64_t notify_watchdog_ms(void)
+{
+	uint64_t microseconds = number_of("WATCHDOG_USEC");
+	uint64_t pid = number_of("WATCHDOG_PID");
+
+	if (microseconds == 0 || (pid != 0 && pid != (uint64_t)getpid()))
+		return 0;
+	return microseconds < 2000 ? 1 : microseconds / 2000;
 }
 
 void notify_reloading(void)

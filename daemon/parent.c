@@ -355,6 +355,10 @@ static void tick(struct parent *parent, uint64_t now)
 	if (!parent->ending)
 		guard_tick(&parent->guard, now);
 	status_tick(parent, now);
+	if (parent->watchdog_ms != 0 && now >= parent->watchdog_next) {
+		notify("WATCHDOG=1");
+		parent->watchdog_next = now + parent->watchdog_ms;
+	}
 	if (now >= parent->control_tick) {
 		control_tick(&parent->control, now);
 		parent->control_tick = now + CONTROL_TICK_MS;
@@ -390,6 +394,8 @@ static int patience(const struct parent *parent, uint64_t now)
 		next = earliest(next, parent->status_deadline);
 	if (has_connections(&parent->control))
 		next = earliest(next, parent->control_tick);
+	if (parent->watchdog_ms != 0)
+		next = earliest(next, parent->watchdog_next);
 	if (next == UINT64_MAX)
 		return -1;
 	return next <= now ? 0 : (int)earliest(next - now, 60000);
@@ -450,6 +456,7 @@ static struct parent *parent_new(const struct parent_options *options)
 	parent->config = options->config;
 	parent->image = parent->reload.image = IMAGE_EMPTY;
 	parent->started = loop_now();
+	parent->watchdog_ms = notify_watchdog_ms();
 	parent->loop.epoll = -1;
 	parent->signals.fd = parent->lifetime.fd = -1;
 	parent->pins_writable = parent->pins_readable = -1;

@@ -15,7 +15,6 @@
 struct parent_options {
 	const struct config *config;
 	const char *config_path; /* for `reload`; NULL: reload is refused */
-	char *const *environment; /* likewise, see config_read_overlaid() */
 	const char *libexec;	 /* folders of pinfold-resolver and pinfold-gate, parted by ':' */
 	int ready_fd;		 /* one byte is written when both children are ready; -1: none */
 	int lifetime_fd;	 /* end of file or a byte on it ends the parent in order; -1: none */

@@ -110,8 +110,11 @@ static json_t *findings_json(const struct config_findings *findings, const char 
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < findings->count && i < FINDINGS_ANSWERED; i++) {
-		char text[CONFIG_FINDING_SIZE];
-		json_t *line = json_string(config_finding_text(&findings->items[i], path, text));
+		const struct config_finding *item = &findings->items[i];
+		char text[768];
+		snprintf(text, sizeof(text), "%s:%u:%u: %s: %s", path, item->line, item->column,
+			 item->warning ? "warning" : "error", item->text);
+		json_t *line = json_string(text);
 		json_array_append_new(list, line != NULL ? line : json_string("?"));
 	}
 	return list;
@@ -122,7 +125,7 @@ static bool read_config(struct parent *parent)
 {
 	const char *path = parent->options->config_path;
 	struct config_findings findings = {.count = 0};
-	struct config *config = config_read_overlaid(path, parent->options->environment, &findings);
+	struct config *config = config_read(path, &findings);
 
 	config_findings_print(&findings, path, stderr);
 	if (config == NULL) {

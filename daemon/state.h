@@ -63,6 +63,8 @@ struct parent {
 	struct reload reload;
 	uint64_t status_deadline; /* when askers of a status get what there is; 0: nobody asks */
 	uint64_t control_tick;    /* when idle connections are looked for next */
+	uint64_t watchdog_ms;     /* how often the service manager hears of us; 0: never */
+	uint64_t watchdog_next;
 
 	bool ready;  /* both children were ready once and the rules stand */
 	bool ending; /* in order */
