@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "config/config.h"
@@ -9,7 +8,7 @@
 static int check(const char *path, bool print)
 {
 	struct config_findings findings;
-	struct config *config = config_read_overlaid(path, environ, &findings);
+	struct config *config = config_read(path, &findings);
 
 	config_findings_print(&findings, path, stderr);
 	config_findings_free(&findings);

@@ -2,7 +2,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/libexec.h"
@@ -13,7 +12,7 @@
 static int serve(const char *path, bool manage_rules)
 {
 	struct config_findings findings;
-	struct config *config = config_read_overlaid(path, environ, &findings);
+	struct config *config = config_read(path, &findings);
 	int result = -1;
 
 	config_findings_print(&findings, path, stderr);
@@ -22,7 +21,6 @@ static int serve(const char *path, bool manage_rules)
 		const struct parent_options options = {
 			.config = config,
 			.config_path = path,
-			.environment = environ,
 			.libexec = libexec_folders(),
 			.ready_fd = -1,
 			.lifetime_fd = -1,

@@ -206,11 +206,16 @@ static int run_stage(struct explain *explain, const struct request_line *line)
 static struct config *read_config(const char *path)
 {
 	struct config_findings findings;
+	struct config *config;
 
-	if (path == NULL && (access(CONFIG_PATH_DEFAULT, F_OK) == 0 || errno != ENOENT))
-		path = CONFIG_PATH_DEFAULT;
-	struct config *config = config_read_overlaid(path, environ, &findings);
-	config_findings_print(&findings, path != NULL ? path : "default posture", stderr);
+	if (path == NULL && access(CONFIG_PATH_DEFAULT, F_OK) != 0 && errno == ENOENT) {
+		path = "default posture";
+		config = config_read_text(path, "", 0, &findings);
+	} else {
+		path = path != NULL ? path : CONFIG_PATH_DEFAULT;
+		config = config_read(path, &findings);
+	}
+	config_findings_print(&findings, path, stderr);
 	config_findings_free(&findings);
 	return config;
 }

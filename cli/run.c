@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/libexec.h"
@@ -20,9 +19,10 @@ struct run_request {
 static struct config *read_policy(const char *path)
 {
 	struct config_findings findings;
-	struct config *config = config_read_overlaid(path, environ, &findings);
+	struct config *config = path != NULL ? config_read(path, &findings)
+					     : config_read_text("default", "", 0, &findings);
 
-	config_findings_print(&findings, path != NULL ? path : "default posture", stderr);
+	config_findings_print(&findings, path != NULL ? path : "default", stderr);
 	config_findings_free(&findings);
 	return config;
 }

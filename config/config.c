@@ -41,8 +41,6 @@ static struct config_private *private_new(const char *path)
 	private->sources[CONFIG_SOURCE_FILE] = arena_text(&private->arena, path, strlen(path));
 	private->sources[CONFIG_SOURCE_COMMAND] = "command line";
 	private->sources[CONFIG_SOURCE_REGISTERED] = "registered client";
-	for (size_t i = 0; i < CONFIG_VARIABLES; i++)
-	private->sources[CONFIG_SOURCE_VARIABLES + i] = environment_variable(i);
 	if (policy == NULL || private->sources[CONFIG_SOURCE_FILE] == NULL) {
 		arena_free(&private->arena);
 		free(private);
@@ -239,25 +237,6 @@ struct config *config_read(const char *path, struct config_findings *findings)
 	return config;
 }
 
-struct config *config_read_overlaid(const char *path, char *const *environment,
-				    struct config_findings *findings)
-{
-	struct config *config = path != NULL ? config_read(path, findings)
-					     : config_read_text("default posture", "", 0, findings);
-	struct load load = {.findings = findings, .private = (struct config_private *)config};
-
-	if (config == NULL)
-		return NULL;
-	load.arena = &load.private->arena;
-	environment_read(&load, environment);
-	if (load.arena->failed)
-		load_error(&load, NULL, "out of memory");
-	if (findings->errors == 0)
-		return config;
-	config_free(config);
-	return NULL;
-}
-
 int config_allow(struct config *config, const char *entry, char *problem, size_t size)
 {
 	struct config_private *private = (struct config_private *)config;
@@ -294,30 +273,17 @@ void config_print(const struct config *config, FILE *out)
 	policies_print(private, out);
 }
 
-const char *config_finding_text(const struct config_finding *finding, const char *path,
-				char text[CONFIG_FINDING_SIZE])
-{
-	const char *kind = finding->warning ? "warning" : "error";
-
-	if (finding->variable != NULL)
-		path = finding->variable;
-	if (finding->line == 0 || finding->line == LOAD_NO_LINE)
-		snprintf(text, CONFIG_FINDING_SIZE, "%s: %s: %s", path, kind, finding->text);
-	else if (finding->variable != NULL)
-		snprintf(text, CONFIG_FINDING_SIZE, "%s:%u: %s: %s", path, finding->line, kind,
-			 finding->text);
-	else
-		snprintf(text, CONFIG_FINDING_SIZE, "%s:%u:%u: %s: %s", path, finding->line,
-			 finding->column, kind, finding->text);
-	return text;
-}
-
 void config_findings_print(const struct config_findings *findings, const char *path, FILE *out)
 {
-	char text[CONFIG_FINDING_SIZE];
-
-	for (size_t i = 0; i < findings->count; i++)
-		fprintf(out, "%s\n", config_finding_text(&findings->items[i], path, text));
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct config_finding *finding = &findings->items[i];
+		const char *kind = finding->warning ? "warning" : "error";
+		if (finding->line == 0 || finding->line == LOAD_NO_LINE)
+			fprintf(out, "%s: %s: %s\n", path, kind, finding->text);
+		else
+			fprintf(out, "%s:%u:%u: %s: %s\n", path, finding->line, finding->column,
+				kind, finding->text);
+	}
 }
 
 void config_findings_free(struct config_findings *findings)

@@ -20,15 +20,12 @@
 #define CONFIG_INTERFACES_MAX                                                                      \
 	32u /* of gate: {interfaces}; each is a rule that every packet passes */
 
-#define CONFIG_VARIABLES 5 /* PINFOLD_…: config/environment.c */
-
 /* Where a rule can stand: source_names[] of a configuration, from SOURCE_CONFIG on. */
 enum config_place {
 	CONFIG_SOURCE_FILE,
 	CONFIG_SOURCE_COMMAND,    /* --allow of `run` */
 	CONFIG_SOURCE_REGISTERED, /* client-add of the control socket */
-	CONFIG_SOURCE_VARIABLES, /* the first variable of the environment; the line is the column */
-	CONFIG_SOURCES = CONFIG_SOURCE_VARIABLES + CONFIG_VARIABLES
+	CONFIG_SOURCES
 };
 
 struct config {
@@ -45,14 +42,10 @@ struct config {
 	char user[32]; /* who the children become: user: pinfold */
 };
 
-/*
- * One finding. `check` prints PATH:LINE:COLUMN: error|warning: TEXT, and for a variable of the
- * environment VARIABLE:COLUMN: error|warning: TEXT.
- */
+/* One finding. `check` prints PATH:LINE:COLUMN: error|warning: TEXT. */
 struct config_finding {
 	bool warning;
-	const char *variable;  /* NULL: of the file; static */
-	unsigned line, column; /* from 1; 0: none. Of a variable, `line` is the column */
+	unsigned line, column; /* from 1 */
 	char text[256];
 };
 
@@ -68,14 +61,7 @@ struct config_findings {
  */
 struct config *config_read(const char *path, struct config_findings *findings);
 
-/*
- * The same (NULL for PATH is the default posture) under the variables of ENVIRONMENT, "NAME=VALUE" with a
- * NULL at the end (or NULL for none), that begin with PINFOLD_: they take the place of options of the policy `default`.
- */
-struct config *config_read_overlaid(const char *path, char *const *environment,
-				    struct config_findings *findings);
-
-/* config_read() for text in memory, named PATH in places. */
+/* The same for text in memory, named PATH in places. */
 struct config *config_read_text(const char *path, const char *text, size_t length,
 				struct config_findings *findings);
 
@@ -129,10 +115,6 @@ int config_ruleset(const struct config *config, const struct client_source *clie
 /* Prints the normalised configuration as YAML: every option with its value. */
 void config_print(const struct config *config, FILE *out);
 
-/* The line of one finding, without its end, into TEXT; returns it. */
-#define CONFIG_FINDING_SIZE 1024u
-const char *config_finding_text(const struct config_finding *finding, const char *path,
-				char text[CONFIG_FINDING_SIZE]);
 void config_findings_print(const struct config_findings *findings, const char *path, FILE *out);
 void config_findings_free(struct config_findings *findings);
 void config_free(struct config *config);

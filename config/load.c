@@ -20,11 +20,8 @@ static void add_finding(struct load *load, bool warning, unsigned line, unsigned
 	findings->items = items;
 	items += findings->count++;
 	*items = (struct config_finding){.warning = warning, .line = line, .column = column};
-	if (load->source >= CONFIG_SOURCE_VARIABLES)
-		items->variable = environment_variable(load->source - CONFIG_SOURCE_VARIABLES);
 	/* the last one stands for all that are left out; it sorts behind them */
 	if (findings->count > LOAD_FINDINGS_MAX) {
-		items->variable = NULL;
 		items->line = items->column = LOAD_NO_LINE;
 		text = "there are more findings";
 	}

@@ -39,7 +39,6 @@ struct load {
 	struct config_private *private;
 	struct arena *arena;             /* of the configuration; the YAML tree has its own */
 	const struct yaml_node *clients; /* read when everything else was */
-	unsigned source;                 /* enum config_place of what is read */
 };
 
 /* A yaml_report; CONTEXT is the struct load. */
@@ -148,10 +147,6 @@ option_parser clients_section;
 bool clients_parse(struct load *load, const struct yaml_node *value, struct client_source *client,
 		   const struct yaml_node **via);
 bool clients_same_selector(const struct client_selector *a, const struct client_selector *b);
-
-/* environment.c: the variables, by index, and what they say. */
-const char *environment_variable(size_t index);
-void environment_read(struct load *load, char *const *environment);
 
 /* What can be checked only when all sections are read. */
 void policies_finish(struct load *load);

@@ -625,8 +625,8 @@ def main():
     if os.geteuid() != 0:
         print("1..0 # SKIP needs root for a network namespace")
         return 77
-    if os.environ.get("TEST_NAMESPACE") != "1":
-        os.environ["TEST_NAMESPACE"] = "1"
+    if os.environ.get("PINFOLD_TEST_NAMESPACE") != "1":
+        os.environ["PINFOLD_TEST_NAMESPACE"] = "1"
         os.execvp("unshare", ["unshare", "--net", sys.executable] + sys.argv)
     test, failed = Test(*sys.argv[1:3]), 0
     wanted = sys.argv[3:]

@@ -11,9 +11,8 @@ PINFOLD = os.path.abspath(sys.argv[1])
 FAILED = []
 
 
-def run(*words, text="", **variables):
-    done = subprocess.run([PINFOLD, *words], input=text.encode(), capture_output=True, timeout=60, check=False,
-                          env={**os.environ, **variables})
+def run(*words, text=""):
+    done = subprocess.run([PINFOLD, *words], input=text.encode(), capture_output=True, timeout=60, check=False)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
@@ -29,32 +28,6 @@ def explain(config, *words):
         file.flush()
         status, out, err = run("explain", "-c", file.name, *words)
     return status, out.replace(file.name, "FILE"), err.replace(file.name, "FILE")
-
-
-def environment():
-    for name, words in [("check", ["check", "-"]), ("explain", ["explain", "-c", "-", "resolve", "a.example"]),
-                        ("daemon", ["daemon", "-c", "-"]), ("run", ["run", "true"])]:
-        status, out, err = run(*words, PINFOLD_ALLOWED_ORIGINS="https://a.example b")
-        expect(f"{name}: garbage", (status, out), (1 if name == "check" else 2, ""))
-        expect(f"{name}: its place", err.startswith("PINFOLD_ALLOWED_ORIGINS:19: error: "), True)
-        status, out, err = run(*words, PINFOLD_DENY_PRIVAT="1")
-        expect(f"{name}: a typo", (status, out), (1 if name == "check" else 2, ""))
-        expect(f"{name}: its name", "did you mean 'PINFOLD_DENY_PRIVATE'?" in err, True)
-    deny = {"PINFOLD_DEFAULT": "deny", "PINFOLD_ALLOWED_ORIGINS": "https://a.example, https://b.example"}
-    rows = [(["request", "https://b.example/"], 0, "", "PINFOLD_ALLOWED_ORIGINS:20"),
-            (["request", "https://c.example/"], 3, "not_allowlisted", "PINFOLD_DEFAULT:1"),
-            (["request", "http://b.example/"], 3, "not_allowlisted", "PINFOLD_DEFAULT:1")]
-    for words, want, reason, rule in rows:
-        status, out, _ = run("explain", "-c", "-", "--json", *words, **deny)
-        verdict = json.loads(out)
-        expect(f"{words}: under variables", status, want)
-        if want:
-            expect(f"{words}: why", (verdict["reason"], verdict["rule"]), (reason, rule))
-    for address, reason in [("10.0.0.1", "private_address"), ("127.0.0.1", "loopback")]:
-        status, out, _ = run("explain", "-c", "-", "--json", "connect", address, "80", PINFOLD_DENY_PRIVATE="1")
-        expect(f"{address}: private", (status, json.loads(out)["reason"]), (3, reason))
-    status, out, _ = run("check", "--print", "-", PINFOLD_DEFAULT="deny", PINFOLD_LOG_ALLOWED="1")
-    expect("--print shows the variables", (status, "default: deny" in out, "allowed: true" in out), (0, True, True))
 
 
 def usage():
@@ -287,6 +260,6 @@ floor: {addresses: [10.9.0.0/16]}
             "-d 64:ff9b::a09:0/112 ", "PF-pinfold-out")], [True] * 5 + [False])
 
 
-for part in (rules_print, usage, environment, helping, checking, explaining, tracing, suggesting, bytes_of_a_flow):
+for part in (rules_print, usage, helping, checking, explaining, tracing, suggesting, bytes_of_a_flow):
     part()
 sys.exit(1 if FAILED else 0)
