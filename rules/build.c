@@ -92,7 +92,22 @@ static struct image_list *list_of(struct builder *b, const struct filling *filli
 	return at(b, filling->offset);
 }
 
-static int list_begin(struct builder *b, uint32_t offset, size_t count, struct filling *out)
+static int add_filter(struct builder *b, const struct filling *filling, enum image_filter which,
+		      size_t keys)
+{
+	uint32_t words = keys > 0, offset;
+
+	while (words < keys * IMAGE_FILTER_BITS / 64)
+		words *= 2;
+	int error = append(&b->image, words, sizeof(uint64_t), &offset);
+	if (error == 0)
+		list_of(b, filling)->filters[which] = (struct image_span){offset, words};
+	return error;
+}
+
+/* A list of COUNT rules, of which PREFIXES are such. */
+static int list_begin(struct builder *b, uint32_t offset, size_t count, size_t prefixes,
+		      struct filling *out)
 {
 	uint32_t rules, slots, size = 0;
 	int error;
@@ -112,19 +127,23 @@ static int list_begin(struct builder *b, uint32_t offset, size_t count, struct f
 	struct image_list *list = list_of(b, out);
 	list->rules = (struct image_span){rules, (uint32_t)count};
 	list->slots = (struct image_span){slots, size};
-	return 0;
+	error = add_filter(b, out, FILTER_NAMES, count - prefixes);
+	return error < 0 ? error : add_filter(b, out, FILTER_PREFIXES, prefixes);
 }
 
 /* Puts the last rule into the table: a new key takes a slot, a known one goes to the end of its
  * chain. */
-static void list_hash(struct builder *b, const struct filling *filling, uint32_t hash)
+static void list_hash(struct builder *b, const struct filling *filling, enum image_filter which,
+		      uint32_t hash)
 {
 	const struct image_list *list = list_of(b, filling);
 	struct image_slot *slots = at(b, list->slots.offset);
 	struct image_rule *rules = at(b, list->rules.offset);
 	const struct image_rule *last = &rules[filling->used - 1];
+	uint64_t *filter = at(b, list->filters[which].offset);
 	uint32_t mask = list->slots.count - 1;
 
+	filter[image_filter_word(hash, list->filters[which].count)] |= image_filter_bit(hash);
 	for (uint32_t slot = hash & mask;; slot = (slot + 1) & mask) {
 		if (slots[slot].rule == 0) {
 			slots[slot] = (struct image_slot){hash, filling->used};
@@ -143,7 +162,7 @@ static void list_hash(struct builder *b, const struct filling *filling, uint32_t
 }
 
 static int list_put_key(struct builder *b, struct filling *filling, const void *key, size_t length,
-			const struct image_rule *rule)
+			enum image_filter which, uint32_t hash, const struct image_rule *rule)
 {
 	uint32_t offset;
 	int error = append_text(b, key, length, &offset);
@@ -156,7 +175,7 @@ static int list_put_key(struct builder *b, struct filling *filling, const void *
 	rules[filling->used].key = offset;
 	rules[filling->used].key_length = (uint8_t)length;
 	filling->used++;
-	list_hash(b, filling, names_hash(key, length));
+	list_hash(b, filling, which, hash);
 	return 0;
 }
 
@@ -166,7 +185,8 @@ static int list_put_name(struct builder *b, struct filling *filling, const struc
 	if (name->length == 0 || name->length > NAME_TEXT_MAX)
 		return -EINVAL;
 	list_of(b, filling)->depths |= names_depth_bit(name_label_count(name));
-	return list_put_key(b, filling, name->text, name->length, rule);
+	return list_put_key(b, filling, name->text, name->length, FILTER_NAMES,
+			    names_hash(name->text, name->length), rule);
 }
 
 /* A prefix of mapped addresses is the IPv4 prefix that it holds. */
@@ -197,7 +217,8 @@ static int list_put_prefix(struct builder *b, struct filling *filling, const str
 	else
 		return -EINVAL;
 	size_t length = image_prefix_key(&prefix, key);
-	return list_put_key(b, filling, key, length, rule);
+	return list_put_key(b, filling, key, length, FILTER_PREFIXES, image_prefix_hash(&prefix),
+			    rule);
 }
 
 static uint32_t wide_offset(enum image_wide wide)
@@ -208,7 +229,11 @@ static uint32_t wide_offset(enum image_wide wide)
 static int build_list(struct builder *b, uint32_t offset, const struct match_list *source)
 {
 	struct filling filling;
-	int error = list_begin(b, offset, source->count, &filling);
+	size_t prefixes = 0;
+
+	for (size_t i = 0; i < source->count; i++)
+		prefixes += source->entries[i].kind == MATCH_PREFIX;
+	int error = list_begin(b, offset, source->count, prefixes, &filling);
 
 	for (size_t i = 0; i < source->count && error == 0; i++) {
 		const struct match_entry *entry = &source->entries[i];
@@ -260,7 +285,7 @@ static int build_name_list(struct builder *b, uint32_t offset, const struct name
 			   size_t count)
 {
 	struct filling filling;
-	int error = list_begin(b, offset, count, &filling);
+	int error = list_begin(b, offset, count, 0, &filling);
 
 	for (size_t i = 0; i < count && error == 0; i++)
 		error = list_put_name(b, &filling, &names[i], &(struct image_rule){0});
@@ -385,7 +410,7 @@ static int build_selectors(struct builder *b, const struct config_source *source
 										: &others) += 1;
 	error = append(&b->image, others, sizeof(struct image_selector), &offset);
 	if (error == 0)
-		error = list_begin(b, wide_offset(WIDE_SELECTORS), prefixes, &filling);
+		error = list_begin(b, wide_offset(WIDE_SELECTORS), prefixes, prefixes, &filling);
 	for (size_t i = 0; i < source->client_count && error == 0; i++) {
 		const struct client_source *client = &source->clients[i];
 		struct image_rule rule = {.value = (uint32_t)i,
@@ -471,9 +496,9 @@ static int build_hosts(struct builder *b, const struct config_source *source)
 	if (error == 0)
 		error = append(&b->image, total, sizeof(struct address), &addresses);
 	if (error == 0)
-		error = list_begin(b, wide_offset(WIDE_HOSTS), source->host_count, &names);
+		error = list_begin(b, wide_offset(WIDE_HOSTS), source->host_count, 0, &names);
 	if (error == 0)
-		error = list_begin(b, wide_offset(WIDE_HOST_ADDRESSES), total, &reverse);
+		error = list_begin(b, wide_offset(WIDE_HOST_ADDRESSES), total, total, &reverse);
 	for (size_t i = 0; i < source->host_count && error == 0; i++) {
 		const struct static_host *host = &source->hosts[i];
 		struct image_host *records = at(b, hosts);

@@ -28,6 +28,8 @@ struct builtin_floor6 {
 };
 extern const struct builtin_floor4 builtin_floor4[];
 extern const size_t builtin_floor4_count;
+/* Bit N: some prefix of builtin_floor4 holds an address that begins with the octet N. */
+extern const uint64_t builtin_floor4_octets[4];
 extern const struct builtin_floor6 builtin_floor6[];
 extern const size_t builtin_floor6_count;
 

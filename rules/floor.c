@@ -74,8 +74,11 @@ static void ask_index(struct asking *asking, uint32_t index)
 
 static void ask_ipv4(struct asking *asking, const struct address *address)
 {
+	uint8_t octet = address->bytes[0];
 	uint32_t value;
 
+	if ((builtin_floor4_octets[octet / 64] & UINT64_C(1) << octet % 64) == 0)
+		return;
 	memcpy(&value, address->bytes, sizeof(value));
 	value = be32toh(value);
 	for (size_t i = 0; i < builtin_floor4_count; i++)

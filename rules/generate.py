@@ -167,6 +167,13 @@ def write_floor(out, floor):
         out += lines_
         out.append("};")
         out.append(f"const size_t builtin_floor{version}_count = {len(lines_)};")
+    # Most addresses have a first octet that no rule has.
+    octets = 0
+    for net in (net for _, net, _, _ in floor if net.version == 4):
+        for octet in range(net.network_address.packed[0], net.broadcast_address.packed[0] + 1):
+            octets |= 1 << octet
+    words = ", ".join(f"UINT64_C(0x{octets >> shift & 2**64 - 1:016x})" for shift in (0, 64, 128, 192))
+    out.append(f"const uint64_t builtin_floor4_octets[4] = {{{words}}};")
 
 
 def write_names(out, names):

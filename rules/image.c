@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <endian.h>
+
 #include "rules/embedding.h"
 
 static bool span_inside(const struct policy_image *image, const struct image_span *span,
@@ -52,6 +54,10 @@ static bool list_is_sound(const struct policy_image *image, const struct image_l
 	    !span_inside(image, &list->rules, sizeof(struct image_rule)) ||
 	    (list->slots.count & (list->slots.count - 1)) != 0)
 		return false;
+	for (size_t i = 0; i < IMAGE_FILTERS; i++)
+		if (!span_inside(image, &list->filters[i], sizeof(uint64_t)) ||
+		    (list->filters[i].count & (list->filters[i].count - 1)) != 0)
+			return false;
 	for (uint32_t i = 0; i < list->rules.count; i++)
 		if (!rule_is_sound(image, list, i, value_count))
 			return false;
@@ -218,6 +224,16 @@ static bool rule_counts(const struct image_rule *rule, const struct list_query *
 	return false;
 }
 
+/* False: no key of LIST has this hash. */
+static inline bool filter_has(const struct policy_image *image, const struct image_list *list,
+			      enum image_filter which, uint32_t hash)
+{
+	const uint64_t *filter = image_at(image, list->filters[which].offset);
+	uint32_t words = list->filters[which].count;
+
+	return words != 0 && (filter[image_filter_word(hash, words)] & image_filter_bit(hash)) != 0;
+}
+
 /* The first rule of the chain with KEY, NULL when the list has none. */
 static const struct image_rule *find_key(const struct policy_image *image,
 					 const struct image_list *list, const void *key,
@@ -269,7 +285,8 @@ const struct image_rule *list_find_suffix(const struct policy_image *image,
 	uint8_t length;
 	const char *text = names_suffix(walk, at, &length);
 
-	if ((list->depths & names_depth_bit((size_t)(walk->count - at))) == 0)
+	if ((list->depths & names_depth_bit((size_t)(walk->count - at))) == 0 ||
+	    !filter_has(image, list, FILTER_NAMES, walk->hash[at]))
 		return NULL;
 	return find_key(image, list, text, length, walk->hash[at]);
 }
@@ -303,16 +320,56 @@ size_t image_prefix_key(const struct prefix *prefix, uint8_t key[PREFIX_KEY_MAX]
 	return 2 + octets;
 }
 
+/* An address as two numbers, so that a prefix of it is a mask away. */
+struct words {
+	uint64_t high, low;
+	uint8_t family;
+};
+
+static struct words words_of(const struct address *address)
+{
+	struct words words = {.family = address->family};
+	uint64_t octets[2] = {0};
+
+	memcpy(octets, address->bytes, address_length(address));
+	words.high = be64toh(octets[0]);
+	words.low = be64toh(octets[1]);
+	return words;
+}
+
+/* Multiplies and folds: keys of prefixes that differ in a few bits are apart in all of them. */
+static inline uint32_t hash_prefix(const struct words *words, unsigned length)
+{
+	static const uint64_t odd[2] = {0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f};
+	uint64_t high = words->high, low = words->low, value;
+
+	if (length < 64) {
+		high &= ~(UINT64_MAX >> length);
+		low = 0;
+	} else if (length < 128) {
+		low &= ~(UINT64_MAX >> (length - 64));
+	}
+	value = (high ^ (uint64_t)words->family << 8 ^ length) * odd[0] ^ low * odd[1];
+	value = (value ^ value >> 32) * odd[0];
+	return (uint32_t)(value >> 32);
+}
+
+uint32_t image_prefix_hash(const struct prefix *prefix)
+{
+	struct words words = words_of(&prefix->address);
+
+	return hash_prefix(&words, prefix->length);
+}
+
 static const struct image_rule *find_length(const struct policy_image *image,
 					    const struct image_list *list,
 					    const struct address *address, unsigned length,
-					    const struct list_query *query)
+					    uint32_t hash, const struct list_query *query)
 {
 	struct prefix prefix = {.address = *address, .length = (uint8_t)length};
 	uint8_t key[PREFIX_KEY_MAX];
 	size_t size = image_prefix_key(&prefix, key);
-	const struct image_rule *rule =
-		find_key(image, list, key, size, names_hash((const char *)key, size));
+	const struct image_rule *rule = find_key(image, list, key, size, hash);
 
 	for (; rule != NULL; rule = list_next(image, list, rule))
 		if ((rule->kind_and_scheme & 0xf) == MATCH_PREFIX && rule_counts(rule, query))
@@ -328,9 +385,11 @@ const struct image_rule *list_find_address(const struct policy_image *image,
 	const uint64_t *lengths =
 		address->family == ADDRESS_IPV4 ? &list->ipv4_lengths : list->ipv6_lengths;
 	unsigned bits = address_bits(address);
+	struct words words;
 
-	if (bits == 0)
+	if (bits == 0 || (lengths[0] | (bits > 32 ? lengths[1] | lengths[2] : 0)) == 0)
 		return NULL;
+	words = words_of(address);
 	for (unsigned word = bits / 64 + 1; word-- > 0;) {
 		uint64_t left = lengths[word];
 		while (left != 0) {
@@ -338,8 +397,11 @@ const struct image_rule *list_find_address(const struct policy_image *image,
 			left &= ~(UINT64_C(1) << top);
 			if (word * 64 + top > bits)
 				continue;
+			uint32_t hash = hash_prefix(&words, word * 64 + top);
+			if (!filter_has(image, list, FILTER_PREFIXES, hash))
+				continue;
 			const struct image_rule *rule =
-				find_length(image, list, address, word * 64 + top, query);
+				find_length(image, list, address, word * 64 + top, hash, query);
 			if (rule != NULL)
 				return rule;
 		}
@@ -366,8 +428,12 @@ const struct image_rule *list_find_single_form(const struct policy_image *image,
 					       const struct address *address,
 					       const struct list_query *query)
 {
-	struct address single = embedding_single(address);
 	const struct image_rule *rule = list_find_address(image, list, address, query);
 
-	return rule != NULL ? rule : list_find_address(image, list, &single, query);
+	/* an IPv4 address stands for nothing but itself */
+	if (rule != NULL || address->family != ADDRESS_IPV6)
+		return rule;
+	struct address single = embedding_single(address);
+	return single.family == ADDRESS_IPV6 ? NULL
+					     : list_find_address(image, list, &single, query);
 }

@@ -13,7 +13,9 @@
  * Every list, of names or of prefixes, is one hash table. A key is the text of a name, or family,
  * length and masked octets of a prefix; rules of one key are a chain in the order of the
  * configuration. A name is looked up with each of its parents, an address with each prefix length
- * that the list has; sets of label counts and of lengths spare the probes that cannot hit.
+ * that the list has; sets of label counts and of lengths spare the probes that cannot hit. A filter,
+ * one bit a hash, spares most of the others: it stays in the nearest cache, where the table of a long
+ * list does not.
  */
 
 #include <assert.h>
@@ -26,7 +28,7 @@
 #include "rules/source.h"
 
 #define IMAGE_MAGIC   0x464e4950u /* "PINF" */
-#define IMAGE_VERSION 2u
+#define IMAGE_VERSION 3u
 /* Offsets are 32 bits; a list of a million names with its table stays far below. */
 #define IMAGE_SIZE_MAX (1u << 30)
 /* More than any host has; bounds the check and keeps products of counts inside 64 bits. */
@@ -53,14 +55,18 @@ struct image_slot {
 	uint32_t rule; /* index plus one, 0: empty */
 };
 
+/* Names and prefixes have a filter each, so that those of a list with many names stay small. */
+enum image_filter { FILTER_NAMES, FILTER_PREFIXES, IMAGE_FILTERS };
+
 struct image_list {
-	struct image_span slots; /* a power of two of them, or none */
+	struct image_span slots;                  /* a power of two of them, or none */
+	struct image_span filters[IMAGE_FILTERS]; /* uint64_t, a power of two of them, or none */
 	struct image_span rules;
 	uint64_t depths;          /* names_depth_bit() of each name */
 	uint64_t ipv4_lengths;    /* bit N: an IPv4 prefix of N bits */
 	uint64_t ipv6_lengths[3]; /* likewise, N / 64 and N % 64 */
 };
-static_assert(sizeof(struct image_list) == 56, "part of the layout");
+static_assert(sizeof(struct image_list) == 72, "part of the layout");
 
 enum policy_option {
 	OPTION_DEFAULT_DENY,
@@ -239,6 +245,21 @@ static inline struct place rule_place(const struct image_rule *rule)
 {
 	return (struct place){rule->source, rule->line};
 }
+
+/* Bits of the filter for each rule: one in sixteen of the keys that are not there still gets through. */
+#define IMAGE_FILTER_BITS 16u
+
+static inline uint64_t image_filter_bit(uint32_t hash)
+{
+	return UINT64_C(1) << hash % 64;
+}
+static inline uint32_t image_filter_word(uint32_t hash, uint32_t words)
+{
+	return hash / 64 & (words - 1);
+}
+
+/* The hash of a prefix, as that of a name is names_hash(). */
+uint32_t image_prefix_hash(const struct prefix *prefix);
 
 /* The key of a prefix; returns its length. */
 #define PREFIX_KEY_MAX 18
