@@ -21,68 +21,14 @@
 #include "rules/floor.h"
 #include "world.h"
 
-/* Every form in which IPv6 can carry ADDRESS; an IPv6 address has itself alone. */
-#define FORMS_MAX 16
-
-static struct address embed(const char *head, size_t at, const struct address *inner)
-{
-	struct address outer = world_address(head);
-
-	memcpy(outer.bytes + at, inner->bytes, 4);
-	return outer;
-}
-
-static size_t forms_of(const struct address *a, struct address out[FORMS_MAX])
-{
-	size_t count = 0;
-
-	out[count++] = *a;
-	if (a->family != ADDRESS_IPV4)
-		return count;
-	out[count++] = embed("::ffff:0:0", 12, a);
-	out[count++] = embed("::", 12, a);
-	out[count++] = embed("::ffff:0:0:0", 12, a);
-	out[count++] = embed("64:ff9b::", 12, a);
-	out[count++] = embed("64:ff9b:1::", 12, a);
-	out[count++] = embed("64:ff9b:1:2:3:4:0:0", 12, a);
-	out[count++] = embed("2002::1", 2, a);
-	out[count++] = embed("2002::", 2, a);
-	out[count++] = embed("fe80::5efe:0:0", 12, a);
-	out[count++] = embed("2001:470:1:2:0:5efe:0:0", 12, a);
-	out[count++] = embed("2001:470:1:2:200:5efe:0:0", 12, a);
-	out[count++] = embed("2001:0:0:0:8000:63bf:f7f7:f7f7", 4, a);
-	out[count] = embed("2001:0:4136:e378:8000:63bf::", 12, a);
-	for (size_t i = 12; i < 16; i++)
-		out[count].bytes[i] ^= 0xff;
-	count++;
-	/* RFC 6052 section 2.2, /48 and /64 */
-	out[count] = embed("64:ff9b:1::", 6, a);
-	memmove(out[count].bytes + 9, out[count].bytes + 8, 2);
-	out[count++].bytes[8] = 0;
-	out[count++] = embed("64:ff9b:1:7::", 9, a);
-	return count;
-}
-
 /* A host inside every rule: its first address, its last, and one of each provider as documented. */
 static const char *const documented[] = {
-	"169.254.169.254",
-	"169.254.170.2",
-	"169.254.170.23",
-	"fd00:ec2::254",
-	"fd00:ec2::23",
-	"169.254.169.252",
-	"fd20:ce::254",
-	"168.63.129.16",
-	"100.100.100.200",
-	"100.96.0.96",
-	"169.254.0.23",
-	"192.0.0.192",
-	"fd00:c1::a9fe:a9fe",
-	"169.254.42.42",
-	"fd00:42::42",
-	"fd00:a9fe:a9fe::1",
-	"fe80::a9fe:a9fe",
-	"fd00:ec2:ffff:ffff:ffff:ffff:ffff:ffff",
+	"169.254.169.254",    "169.254.170.2",   "169.254.170.23",
+	"fd00:ec2::254",      "fd00:ec2::23",    "169.254.169.252",
+	"fd20:ce::254",       "168.63.129.16",   "100.100.100.200",
+	"100.96.0.96",        "169.254.0.23",    "192.0.0.192",
+	"fd00:c1::a9fe:a9fe", "169.254.42.42",   "fd00:42::42",
+	"fd00:a9fe:a9fe::1",  "fe80::a9fe:a9fe", "fd00:ec2:ffff:ffff:ffff:ffff:ffff:ffff",
 };
 
 static enum floor_answer ask(const struct address *address, uint16_t port, uint8_t protocol)
@@ -99,13 +45,13 @@ static void test_every_form(void **state)
 	static const uint16_t tcp_left_out[] = FLOOR_TCP_INFRASTRUCTURE;
 	static const uint16_t udp_left_out[] = FLOOR_UDP_INFRASTRUCTURE;
 	static const uint16_t ports[] = {1, 22, 52, 54, 67, 80, 443, 1687, 1689, 3259, 3261, 65535};
-	struct address forms[FORMS_MAX];
+	struct address forms[WORLD_FORMS_MAX];
 	char text[ADDRESS_TEXT_SIZE];
 
 	(void)state;
 	for (size_t d = 0; d < sizeof(documented) / sizeof(documented[0]); d++) {
 		struct address address = world_address(documented[d]);
-		size_t count = forms_of(&address, forms);
+		size_t count = world_forms(&address, forms);
 		for (size_t f = 0; f < count; f++) {
 			const struct address *a = &forms[f];
 			if (ask(a, 80, IPPROTO_TCP) != FLOOR_IS_FLOOR)
@@ -384,7 +330,7 @@ static void test_no_policy_opens_it(void **state)
 					    "metadata.tencentyun.com",
 					    "instance-data.us-west-2.compute.internal"};
 	struct world *world = calloc(1, sizeof(*world));
-	struct address forms[FORMS_MAX];
+	struct address forms[WORLD_FORMS_MAX];
 	char policy[1024], text[ADDRESS_TEXT_SIZE], question[512];
 
 	(void)state;
@@ -393,7 +339,7 @@ static void test_no_policy_opens_it(void **state)
 		random_policy(policy, sizeof(policy));
 		world_init(world, policy);
 		struct address address = world_address(documented[(size_t)random() % 17]);
-		size_t count = forms_of(&address, forms);
+		size_t count = world_forms(&address, forms);
 		address_format(&forms[(size_t)random() % count], text);
 		const char *name = names[random() % 6];
 

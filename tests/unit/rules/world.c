@@ -21,6 +21,45 @@ struct address world_address(const char *text)
 	return address;
 }
 
+static struct address embed(const char *head, size_t at, const struct address *inner)
+{
+	struct address outer = world_address(head);
+
+	memcpy(outer.bytes + at, inner->bytes, 4);
+	return outer;
+}
+
+size_t world_forms(const struct address *a, struct address out[WORLD_FORMS_MAX])
+{
+	size_t count = 0;
+
+	out[count++] = *a;
+	if (a->family != ADDRESS_IPV4)
+		return count;
+	out[count++] = embed("::ffff:0:0", 12, a);
+	out[count++] = embed("::", 12, a);
+	out[count++] = embed("::ffff:0:0:0", 12, a);
+	out[count++] = embed("64:ff9b::", 12, a);
+	out[count++] = embed("64:ff9b:1::", 12, a);
+	out[count++] = embed("64:ff9b:1:2:3:4:0:0", 12, a);
+	out[count++] = embed("2002::1", 2, a);
+	out[count++] = embed("2002::", 2, a);
+	out[count++] = embed("fe80::5efe:0:0", 12, a);
+	out[count++] = embed("2001:470:1:2:0:5efe:0:0", 12, a);
+	out[count++] = embed("2001:470:1:2:200:5efe:0:0", 12, a);
+	out[count++] = embed("2001:0:0:0:8000:63bf:f7f7:f7f7", 4, a);
+	out[count] = embed("2001:0:4136:e378:8000:63bf::", 12, a);
+	for (size_t i = 12; i < 16; i++)
+		out[count].bytes[i] ^= 0xff;
+	count++;
+	/* RFC 6052 section 2.2, /48 and /64 */
+	out[count] = embed("64:ff9b:1::", 6, a);
+	memmove(out[count].bytes + 9, out[count].bytes + 8, 2);
+	out[count++].bytes[8] = 0;
+	out[count++] = embed("64:ff9b:1:7::", 9, a);
+	return count;
+}
+
 struct name world_name(const char *text)
 {
 	struct name name;

@@ -43,6 +43,10 @@ struct match_entry world_entry(const char *text);
 struct address world_address(const char *text);
 struct name world_name(const char *text);
 
+/* ADDRESS in every form in which IPv6 can carry it; an IPv6 address has itself alone. Their number. */
+#define WORLD_FORMS_MAX 16
+size_t world_forms(const struct address *address, struct address out[WORLD_FORMS_MAX]);
+
 /* One question in words, see cases.txt; the answer is "allow", or reason with "(audit)" behind; and
  * "?" when the hook is to be asked. */
 const char *world_ask(struct world *world, const char *words);
