@@ -131,11 +131,19 @@ static bool rule_floor(const struct judge *judge, const struct answer *answer,
 static bool rule_blocked(const struct judge *judge, const struct answer *answer,
 			 const struct named *named, struct verdict *out)
 {
+	struct verdict kept = {0}, v;
+
+	/* two rules: the first of them, asked of every part, comes before the second */
+	if (name_is_blocked(judge, named, &v))
+		judge_keep_first(&kept, &v);
+	if (ask_targets(judge, answer, name_is_blocked, &v))
+		judge_keep_first(&kept, &v);
+	if (ask_addresses(judge, answer, ask_blocked, NULL, &v))
+		judge_keep_first(&kept, &v);
+	if (kept.reason != REASON_NONE)
+		*out = kept;
 	return judge_asked(judge, REASON_BIT(BLOCKED_HOST) | REASON_BIT(ENCRYPTED_DNS),
-			   name_is_blocked(judge, named, out) ||
-				   ask_targets(judge, answer, name_is_blocked, out) ||
-				   ask_addresses(judge, answer, ask_blocked, NULL, out),
-			   out);
+			   kept.reason != REASON_NONE, &kept);
 }
 
 /* Rule 8 asks every address, then every target. */

@@ -222,15 +222,20 @@ static bool party_is_blocked(const struct judge *judge, const struct party *part
 static bool rule_blocked(const struct asked *asked, struct verdict *out)
 {
 	const struct list_query query = flow_query(&asked->flow);
+	struct verdict kept = {0}, v;
 
-	return judge_asked(
-		asked->judge, REASON_BIT(BLOCKED_HOST) | REASON_BIT(ENCRYPTED_DNS),
-		(asked->reachable &&
-		 rule_blocked_address(asked->judge, &asked->request->connection.destination, &query,
-				      out)) ||
-			party_is_blocked(asked->judge, &asked->host, out) ||
-			party_is_blocked(asked->judge, &asked->target, out),
-		out);
+	/* two rules: the first of them, asked of every part, comes before the second */
+	if (asked->reachable &&
+	    rule_blocked_address(asked->judge, &asked->request->connection.destination, &query, &v))
+		judge_keep_first(&kept, &v);
+	if (party_is_blocked(asked->judge, &asked->host, &v))
+		judge_keep_first(&kept, &v);
+	if (party_is_blocked(asked->judge, &asked->target, &v))
+		judge_keep_first(&kept, &v);
+	if (kept.reason != REASON_NONE)
+		*out = kept;
+	return judge_asked(asked->judge, REASON_BIT(BLOCKED_HOST) | REASON_BIT(ENCRYPTED_DNS),
+			   kept.reason != REASON_NONE, &kept);
 }
 
 static bool rule_party_listed(const struct judge *judge, const struct party *party,
