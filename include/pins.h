@@ -89,8 +89,9 @@ const struct pins_table *pins_writer_table(const struct pins_writer *writer);
 
 /*
  * Makes (client, address, name) live until EXPIRY at least; an earlier expiry never shortens a pin.
- * Visible to every reader when it returns 0. At a bound the nearest expiry goes: of the same client
- * when the client is at its own bound, else of all. -ENOSPC only when nothing can be evicted.
+ * Visible to every reader when it returns 0. At a bound a pin goes, that with the nearest expiry: of the
+ * same client when the client is at its own bound; of a full table an expired one, else one of the same
+ * client or of one that holds more. -ENOSPC only when nothing can be evicted.
  */
 int pins_put(struct pins_writer *writer, const struct client_key *client, const struct name *name,
 	     const struct address *address, uint64_t expiry, uint64_t now);

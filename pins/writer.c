@@ -20,6 +20,12 @@
  * exact to ORDER_MS, no eviction ever has to catch up with earlier refreshes, and every call is
  * O(log n).
  *
+ * A client at its own bound evicts its own. When the table is full, what has expired goes first. Then
+ * the client that puts evicts its own, unless another one holds so much more that it is in a higher
+ * power of two: then one of those with the most does. So a client never loses a live pin to one that
+ * holds as much as itself or more, and a flood of one client costs nobody but itself. Clients are listed
+ * by the power of two of their cells.
+ *
  * Invariants: a cell is ROLE_PIN (in one chain and in both queues), ROLE_MORE (part of the name of
  * one pin) or ROLE_FREE (in the free list or never used). `live` counts the cells that are not
  * free, and a client's count those of its pins. A client record has a pin.
@@ -56,9 +62,10 @@ struct slot {
 
 struct client_record {
 	struct client_key key;
-	uint32_t next;  /* of its hash chain, or of the free list */
-	uint32_t queue; /* root */
-	uint32_t count; /* cells */
+	uint32_t next;          /* of its hash chain, or of the free list */
+	uint32_t queue;         /* root */
+	uint32_t count;         /* cells */
+	uint32_t before, after; /* in its list of `sizes` */
 };
 
 struct pins_writer {
@@ -68,7 +75,8 @@ struct pins_writer {
 	struct client_record *clients; /* [capacity + 1]: a client has a cell */
 	uint32_t *client_buckets;      /* [table.bucket_count] */
 	uint32_t all;                  /* root */
-	uint32_t live;                 /* cells */
+	uint32_t sizes[32]; /* [N]: the first client of 2^N cells or more, below 2^(N+1) */
+	uint32_t live;      /* cells */
 	uint32_t free_cells, fresh_cell;
 	uint32_t free_clients, fresh_client;
 };
@@ -205,6 +213,48 @@ static void pin_unlink(struct pins_writer *writer, uint32_t number)
 	store32(&bucket->left, load32(&bucket->left) + 1);
 }
 
+static int size_of(uint32_t cells)
+{
+	return cells == 0 ? -1 : 31 - __builtin_clz(cells);
+}
+
+static void sizes_remove(struct pins_writer *writer, uint32_t client)
+{
+	const struct client_record *record = &writer->clients[client];
+
+	if (record->before != 0)
+		writer->clients[record->before].after = record->after;
+	else
+		writer->sizes[size_of(record->count)] = record->after;
+	if (record->after != 0)
+		writer->clients[record->after].before = record->before;
+}
+
+static void sizes_insert(struct pins_writer *writer, uint32_t client)
+{
+	struct client_record *record = &writer->clients[client];
+	uint32_t *first = &writer->sizes[size_of(record->count)];
+
+	record->before = 0;
+	record->after = *first;
+	if (*first != 0)
+		writer->clients[*first].before = client;
+	*first = client;
+}
+
+/* CLIENT has COUNT cells now. */
+static void client_resize(struct pins_writer *writer, uint32_t client, uint32_t count)
+{
+	struct client_record *record = &writer->clients[client];
+	bool moves = size_of(record->count) != size_of(count);
+
+	if (moves && record->count > 0)
+		sizes_remove(writer, client);
+	record->count = count;
+	if (moves && count > 0)
+		sizes_insert(writer, client);
+}
+
 /* Removes a pin whole, and its client's record with the last one. */
 static void pin_drop(struct pins_writer *writer, uint32_t number)
 {
@@ -220,7 +270,7 @@ static void pin_drop(struct pins_writer *writer, uint32_t number)
 			next = 0;
 		more = next;
 	}
-	writer->clients[client].count -= cells;
+	client_resize(writer, client, writer->clients[client].count - cells);
 	if (writer->clients[client].queue == 0)
 		client_put(writer, client);
 }
@@ -279,7 +329,7 @@ static bool adopt_pin(struct pins_writer *writer, uint32_t number, uint32_t buck
 	}
 	slot->bucket = bucket;
 	slot->client = client_get(writer, &pin.client);
-	writer->clients[slot->client].count += cells;
+	client_resize(writer, slot->client, writer->clients[slot->client].count + cells);
 	writer->live += cells;
 	writer->queue.nodes[number].order = order_of(pin.expiry);
 	return true;
@@ -560,12 +610,32 @@ static void pin_insert(struct pins_writer *writer, uint32_t bucket, const struct
 	store64(&cell->meta, cell_meta(CELL_PIN, (unsigned)key->family, name->length));
 	store32(&cell->next, load32(&writer->table.buckets[bucket].head));
 	store32(&writer->table.buckets[bucket].head, number);
-	writer->clients[slot->client].count += cell_count(name->length);
+	client_resize(writer, slot->client,
+		      writer->clients[slot->client].count + cell_count(name->length));
 	pin_enqueue(writer, number, order_of(expiry));
 }
 
+/* The pin that goes from a full table for one of CLIENT, 0 when that has none. */
+static uint32_t choose_victim(struct pins_writer *writer, uint32_t client, uint64_t now)
+{
+	uint32_t first = queue_first(&writer->queue, QUEUE_ALL, writer->all);
+	int own = client != 0 ? size_of(writer->clients[client].count) : -1, size = 31;
+
+	if (atomic_load_explicit(&table_cell(&writer->table, first)->expiry,
+				 memory_order_relaxed) <= now)
+		return first;
+	while (size > own && writer->sizes[size] == 0)
+		size--;
+	if (size > own) {
+		uint32_t owner = writer->slots[first].client;
+		client =
+			size_of(writer->clients[owner].count) == size ? owner : writer->sizes[size];
+	}
+	return queue_first(&writer->queue, QUEUE_CLIENT, writer->clients[client].queue);
+}
+
 static void make_room(struct pins_writer *writer, const struct client_key *key, uint32_t cells,
-		      const struct chain_survey *survey)
+		      const struct chain_survey *survey, uint64_t now)
 {
 	uint32_t client;
 
@@ -580,7 +650,7 @@ static void make_room(struct pins_writer *writer, const struct client_key *key, 
 		pin_evict(writer,
 			  queue_first(&writer->queue, QUEUE_CLIENT, writer->clients[client].queue));
 	while (writer->live + cells > writer->table.capacity)
-		pin_evict(writer, queue_first(&writer->queue, QUEUE_ALL, writer->all));
+		pin_evict(writer, choose_victim(writer, client_find(writer, key), now));
 }
 
 int pins_put(struct pins_writer *writer, const struct client_key *client, const struct name *name,
@@ -605,7 +675,7 @@ int pins_put(struct pins_writer *writer, const struct client_key *client, const 
 		count_one(&table->header->failed);
 		return -ENOSPC;
 	}
-	make_room(writer, client, cells, &survey);
+	make_room(writer, client, cells, &survey, now);
 	pin_insert(writer, bucket, client, &key, name, expiry);
 	atomic_store_explicit(&table->header->live, writer->live, memory_order_relaxed);
 	return 0;

@@ -40,7 +40,7 @@ static uint32_t model_cells(const struct model *model, const struct client_key *
 	return cells;
 }
 
-/* Removes the nearest expiry, of one client, of one (client, address), or of all. */
+/* Removes the nearest expiry, of one client or of one (client, address). */
 static void model_evict(struct model *model, const struct client_key *client,
 			const struct address *address)
 {
@@ -48,7 +48,7 @@ static void model_evict(struct model *model, const struct client_key *client,
 
 	for (size_t i = 0; i < model->count; i++) {
 		const struct pin *pin = &model->pins[i];
-		if ((client != NULL && !client_key_equal(&pin->client, client)) ||
+		if (!client_key_equal(&pin->client, client) ||
 		    (address != NULL && !address_equal(&pin->address, address)))
 			continue;
 		if (first == MODEL_MAX || pin->expiry < model->pins[first].expiry)
@@ -58,7 +58,89 @@ static void model_evict(struct model *model, const struct client_key *client,
 	model->pins[first] = model->pins[--model->count];
 }
 
-static int model_put(struct model *model, const struct pin *pin)
+static bool is_there(const struct world *world, const struct pin *pin)
+{
+	struct pin found[PINS_PER_ADDRESS_MAX];
+	size_t count =
+		pins_find(world->table, &pin->client, &pin->address, found, PINS_PER_ADDRESS_MAX);
+
+	for (size_t i = 0; i < count; i++)
+		if (same(&found[i], pin))
+			return true;
+	return false;
+}
+
+static size_t nearest(const struct model *model, const struct client_key *client)
+{
+	size_t first = MODEL_MAX;
+
+	for (size_t i = 0; i < model->count; i++)
+		if ((client == NULL || client_key_equal(&model->pins[i].client, client)) &&
+		    (first == MODEL_MAX || model->pins[i].expiry < model->pins[first].expiry))
+			first = i;
+	return first;
+}
+
+static int size_of(uint32_t cells)
+{
+	int size = -1;
+
+	for (; cells > 0; cells /= 2)
+		size++;
+	return size;
+}
+
+/*
+ * May a full table give VICTIM for one of CLIENT? What has expired goes first, then a pin of CLIENT, or of one with
+ * the most when that is a higher power of two.
+ */
+static bool may_go(const struct model *model, const struct client_key *client, size_t victim)
+{
+	const struct client_key *owner = &model->pins[victim].client;
+	size_t first = nearest(model, NULL);
+	int own = size_of(model_cells(model, client)), most = own;
+
+	if (model->pins[first].expiry <= model->now)
+		return victim == first;
+	if (victim != nearest(model, owner))
+		return false;
+	for (size_t i = 0; i < model->count; i++) {
+		int size = size_of(model_cells(model, &model->pins[i].client));
+		most = size > most ? size : most;
+	}
+	if (most == own)
+		return client_key_equal(owner, client);
+	if (size_of(model_cells(model, &model->pins[first].client)) == most)
+		return victim == first;
+	return size_of(model_cells(model, owner)) == most;
+}
+
+/* Makes room for PIN as WORLD did; false when no order of such pins leads there. */
+static bool make_room(struct model *model, const struct world *world, const struct pin *pin)
+{
+	if (model_cells(model, NULL) + cells_of(pin) <= model->capacity) {
+		if (model_cells(model, NULL) + cells_of(pin) != world_stats(world).live)
+			return false;
+		for (size_t i = 0; i < model->count; i++)
+			if (!is_there(world, &model->pins[i]))
+				return false;
+		return true;
+	}
+	for (size_t i = 0; i < model->count; i++) {
+		struct pin victim = model->pins[i];
+		if (is_there(world, &victim) || !may_go(model, &pin->client, i))
+			continue;
+		model->pins[i] = model->pins[--model->count];
+		if (make_room(model, world, pin))
+			return true;
+		model->pins[model->count++] = model->pins[i];
+		model->pins[i] = victim;
+	}
+	return false;
+}
+
+/* After the put of WORLD. */
+static int model_put(struct model *model, const struct world *world, const struct pin *pin)
 {
 	unsigned names = 0;
 
@@ -80,8 +162,7 @@ static int model_put(struct model *model, const struct pin *pin)
 		model_evict(model, &pin->client, &pin->address);
 	while (model_cells(model, &pin->client) + cells_of(pin) > model->per_client)
 		model_evict(model, &pin->client, NULL);
-	while (model_cells(model, NULL) + cells_of(pin) > model->capacity)
-		model_evict(model, NULL, NULL);
+	assert_true(make_room(model, world, pin));
 	model->pins[model->count++] = *pin;
 	return 0;
 }
@@ -179,9 +260,9 @@ static void step(struct world *world, struct model *model, unsigned clients, uns
 	uint64_t dice = world_random(&model->seed) % 100;
 
 	if (dice < 85) {
-		assert_int_equal(pins_put(world->writer, &pin.client, &pin.name, &pin.address,
-					  pin.expiry, model->now),
-				 model_put(model, &pin));
+		int result = pins_put(world->writer, &pin.client, &pin.name, &pin.address,
+				      pin.expiry, model->now);
+		assert_int_equal(result, model_put(model, world, &pin));
 	} else if (dice < 90) {
 		model->now += world_random(&model->seed) % 300000;
 	} else if (dice < 95) {

@@ -220,6 +220,35 @@ static void a_full_table_evicts_the_nearest_of_all(void **state)
 	world_close(&world);
 }
 
+/* A flood costs its client alone, and who comes new takes from the one with the most. */
+static void a_client_never_evicts_one_that_holds_less(void **state)
+{
+	struct world world;
+	struct pin pin;
+	size_t quiet = 0, new = 0;
+	(void)state;
+
+	world_open(&world, 100, 90);
+	for (unsigned i = 0; i < 12; i++)
+		world_put(&world, 1, i, 1, 2000 + i); /* the nearest of all */
+	for (unsigned i = 0; i < 1000; i++)
+		world_put(&world, 2, i, 1, 100000 + i);
+	for (unsigned i = 0; i < 12; i++)
+		quiet += world_find(&world, 1, i, &pin, 1);
+	assert_int_equal(quiet, 12);
+	/* a third client gets its part of what the second holds */
+	for (unsigned i = 0; i < 30; i++)
+		world_put(&world, 3, i, 1, 50000 + i);
+	for (unsigned i = 0; i < 30; i++)
+		new += world_find(&world, 3, i, &pin, 1);
+	assert_int_equal(new, 30);
+	quiet = 0;
+	for (unsigned i = 0; i < 12; i++)
+		quiet += world_find(&world, 1, i, &pin, 1);
+	assert_int_equal(quiet, 12);
+	world_close(&world);
+}
+
 static void a_refreshed_pin_is_not_the_nearest(void **state)
 {
 	struct world world;
@@ -550,7 +579,7 @@ static void pins_outlive_the_writer(void **state)
 {
 	struct world world;
 	struct pin pin;
-	struct client_key client = world_client(3);
+	struct client_key client = world_client(0); /* with the most */
 	struct name name = world_name(1, NAME_TEXT_MAX);
 	struct address address = world_address(1000);
 	(void)state;
@@ -627,6 +656,7 @@ int main(void)
 		cmocka_unit_test(many_names_of_one_address),
 		cmocka_unit_test(a_client_at_its_bound_evicts_its_own),
 		cmocka_unit_test(a_full_table_evicts_the_nearest_of_all),
+		cmocka_unit_test(a_client_never_evicts_one_that_holds_less),
 		cmocka_unit_test(a_refreshed_pin_is_not_the_nearest),
 		cmocka_unit_test(a_long_name_evicts_as_much_as_it_needs),
 		cmocka_unit_test(a_name_that_can_never_fit),
