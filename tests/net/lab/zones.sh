@@ -43,6 +43,8 @@ zones_harbour() {
 		cloud   CNAME metadata.google.internal.
 		hint    A     $LAB_WEB
 		hint    HTTPS 1 . ipv4hint=$LAB_LAN
+		hello   HTTPS 1 . alpn=h2 ech=AEX+DQBBpQAgACB0hKmFEW5pRkpZ2p8s4ym7dSqVIgDn8XNFkR8yYMNnGwAEAAEAAQASY2xvdWRmbGFyZS1lY2guY29tAAA=
+		xn--bcher-kva A $LAB_WEB
 		text    TXT   "plain words"
 	END
 }
