@@ -5,11 +5,12 @@
 lab_start
 lab_stop_unbound
 
-# no_start PATTERN RUNNER…: the daemon with $lab/bad.yaml ends at once with status 2 and one line that matches.
+# no_start PATTERN RUNNER…: `pinfold $start` ends at once with status 2 and one line that matches.
+start=(daemon -c "$lab/bad.yaml")
 no_start() {
 	local pattern=$1 status
 	shift
-	timeout 10 nsenter --target "$lab_host_pid" --net --mount "$@" "$PINFOLD" daemon -c "$lab/bad.yaml" >"$lab/bad.out" 2>&1
+	timeout 10 nsenter --target "$lab_host_pid" --net --mount "$@" "$PINFOLD" "${start[@]}" >"$lab/bad.out" 2>&1
 	status=$?
 	[[ $status == 2 ]] || { printf 'status %d: ' "$status"; cat "$lab/bad.out"; return 1; }
 	grep -qiE -- "$pattern" "$lab/bad.out" || { cat "$lab/bad.out"; return 1; }
@@ -57,6 +58,31 @@ scenario 'a capability is missing'
 config
 check 'no start' no_start 'CAP_NET_ADMIN|permitted|permission' setpriv --bounding-set -net_admin --inh-caps -net_admin
 check 'nothing left' clean
+
+# Kernels that this machine does not have. Two stand-ins for what they answer, and nothing else of them is imitated: a filter
+# that refuses the netlink family of nfnetlink, and iptables without the extension of a target.
+extension=$(find /usr/lib -path '*/xtables/libxt_NFLOG.so' -print -quit)
+
+policy '{}'
+for kind in daemon run; do
+	start=(daemon -c "$lab/bad.yaml")
+	[[ $kind == daemon ]] || start=(run --policy "$lab/policy.yaml" -- touch "$lab/was-run")
+	scenario "the kernel has no NFQUEUE and no NFLOG: $kind"
+	config
+	check 'no start' no_start 'the kernel has no (NFQUEUE|NFLOG)' python3 -B "$lab_here/without_nfnetlink.py"
+	check 'the command is not run' test ! -e "$lab/was-run"
+	check 'nothing left' clean
+
+	scenario "iptables does not have NFQUEUE, or NFLOG: $kind"
+	for target in NFQUEUE NFLOG; do
+		# shellcheck disable=SC2016
+		check "no start without $target" no_start "$target" unshare --mount --propagation private \
+			sh -c 'mount --bind /dev/null "$0" && exec "$@"' "${extension/NFLOG/$target}"
+		check 'the command is not run' test ! -e "$lab/was-run"
+		check 'nothing left' clean
+	done
+done
+start=(daemon -c "$lab/bad.yaml")
 
 scenario 'the trust anchor is missing, or is none'
 printf 'resolver: {trust_anchor: /nonexistent/root.key}\n' >"$lab/bad.yaml"
