@@ -24,6 +24,15 @@
  */
 #define OUTPUT_MAX (64u << 20)
 
+/* Of the iptables programs; the legacy ones lock this file, and their standard input is theirs alone. */
+static char own_lock[] = "XTABLES_LOCKFILE=/proc/self/fd/0";
+static bool has_own_lock;
+
+void tool_own_lock(void)
+{
+	has_own_lock = true;
+}
+
 static int find_program(const char *name, char *path, size_t size)
 {
 	static const char *const folders[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin"};
@@ -83,7 +92,7 @@ static char *read_all(int fd)
 static int spawn(const char *path, const char *const *argv, const int fds[3], pid_t *pid)
 {
 	static char search[] = "PATH=/usr/sbin:/sbin:/usr/bin:/bin", locale[] = "LC_ALL=C";
-	char *const environment[] = {search, locale, NULL};
+	char *const environment[] = {search, locale, has_own_lock ? own_lock : NULL, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, all;

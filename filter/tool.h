@@ -8,6 +8,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/*
+ * From now on the iptables programs take a lock of their own instead of that of the whole system: for a
+ * process whose network namespace nobody else changes, and whose user may not open the system's.
+ */
+void tool_own_lock(void);
+
 /* A program that was started: its pid, and memfds for what it reads, prints and complains of. */
 struct tool {
 	const char *name;
