@@ -130,7 +130,9 @@ const struct command command_run = {
 		"  --policy FILE         a configuration, whose policy `default` governs\n"
 		"  --allow HOST[:PORT]   one more entry of allow_hosts; forbids nothing by itself\n"
 		"  --strict              default: deny; what no list allows is refused\n"
-		"Needs root. What COMMAND leaves running ends with it.\n"
+		"Works for root, and for an ordinary user with pasta (package passt). What COMMAND "
+		"leaves\n"
+		"running ends with it.\n"
 		"Exit status: that of COMMAND, 128 + N when signal N ended it, 127 not found, "
 		"126 not\n"
 		"executable, 2 when the run could not be set up.\n",

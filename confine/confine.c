@@ -4,17 +4,23 @@
  * The runner: the process that the caller sees.
  *
  *   runner ─┬─ middle ─┬─ pinfold-resolver     a session of their own: the terminal's signals are
- * COMMAND's │          └─ pinfold-gate └─ inner ─── COMMAND               the caller's session and
- * process group
+ *           │          └─ pinfold-gate         COMMAND's
+ *           ├─ inner ─── COMMAND               the caller's session and process group
+ *           └─ pasta                           of an ordinary user alone (pasta.c)
+ *
+ * For root the runner stays where it was. An ordinary user makes himself root of a user namespace
+ * first (userns.c); from there on everything is the same but for the way out (uplink.h).
  *
  * Who dies, and what becomes of it:
  *
  *   COMMAND   inner says how and exits; what COMMAND left running dies with inner's PID namespace
  *   inner     the kernel kills all of its namespace; the runner ends as for COMMAND killed
  *   middle    the way out is gone with its namespace; the runner kills inner and cleans up
- *   runner    inner is killed by PR_SET_PDEATHSIG; middle sees the end of `lifetime` and cleans up
+ *   pasta     the same
+ *   runner    inner and pasta are killed by PR_SET_PDEATHSIG; middle sees the end of `lifetime` and
+ *             cleans up
  *   all       interfaces and namespaces go with their last process; rules and settings of the host
- * are swept by the next run
+ *             are swept by the next run
  *
  * The runner handles no terminal signal: COMMAND is in the same process group and gets them itself.
  * What another process sends to the runner is passed on.
@@ -39,6 +45,7 @@
 #include "confine/inner.h"
 #include "confine/middle.h"
 #include "confine/uplink.h"
+#include "confine/userns.h"
 #include "confine/wire.h"
 #include "daemon/report.h"
 
@@ -51,6 +58,9 @@ static const int passed_on[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUS
 struct run {
 	const struct confine_options *options;
 	struct uplink uplink;
+	uid_t uid; /* the caller, who is root for the rest of the run */
+	gid_t gid;
+	bool ordinary; /* he is not root */
 	bool recorded; /* the uplink is open: there is something to take away */
 	char resolv_conf[1024], hosts[512];
 	sigset_t mask; /* the caller's */
@@ -126,6 +136,7 @@ static int start_inner(struct run *run)
 		.command = run->options->command,
 		.resolv_conf = run->resolv_conf,
 		.hosts = run->hosts,
+		.uid = run->uid,
 		.socket = pair[1],
 		.close = not_its,
 		.mask = &run->mask,
@@ -187,17 +198,27 @@ static int take_signal(struct run *run)
 	return info.ssi_code <= 0 || info.ssi_signo == SIGHUP ? (int)info.ssi_signo : 0;
 }
 
+/* Why the way out is gone. */
+static void report_uplink(const struct run *run)
+{
+	char problem[512];
+
+	run->uplink.kind->explain(&run->uplink, problem, sizeof(problem));
+	report("%s", problem);
+}
+
 /* Waits for FD while nothing else happens. False: a child died or a signal came. */
 static bool await(struct run *run, int fd)
 {
-	struct pollfd fds[4] = {{.fd = fd, .events = POLLIN},
+	struct pollfd fds[5] = {{.fd = fd, .events = POLLIN},
 				{.fd = run->signals, .events = POLLIN},
 				{.fd = run->inner_death, .events = POLLIN},
-				{.fd = run->middle_death, .events = POLLIN}};
+				{.fd = run->middle_death, .events = POLLIN},
+				{.fd = run->uplink.death, .events = POLLIN}};
 	struct signalfd_siginfo info;
 
 	for (;;) {
-		int count = poll(fds, 4, READY_MS);
+		int count = poll(fds, 5, READY_MS);
 		if (count < 0 && errno == EINTR)
 			continue;
 		if (count <= 0) {
@@ -212,6 +233,10 @@ static bool await(struct run *run, int fd)
 		}
 		if ((fds[0].revents & POLLIN) != 0)
 			return true;
+		if (fds[4].revents != 0) {
+			report_uplink(run);
+			return false;
+		}
 		if (fds[0].revents != 0 || fds[2].revents != 0 || fds[3].revents != 0)
 			return false; /* whoever died has said why */
 	}
@@ -239,7 +264,8 @@ static bool connect_all(struct run *run)
 	}
 	if (!await_word(run, run->inner_socket, WIRE_SEPARATE))
 		return false;
-	int error = inner_map_ids(run->inner);
+	int error = run->ordinary ? userns_map_one(run->inner, run->uid, run->gid)
+				  : userns_map_all(run->inner);
 	if (error != 0) {
 		report("cannot map the ids of the command's user namespace: %s", strerror(-error));
 		return false;
@@ -258,12 +284,16 @@ static bool start_all(struct run *run)
 	char problem[512];
 	int error;
 
-	uplink_init(&run->uplink, &uplink_veth);
+	uplink_init(&run->uplink, run->ordinary ? &uplink_pasta : &uplink_veth);
 	if (run->uplink.kind->open(&run->uplink, problem, sizeof(problem)) != 0) {
 		report("%s", problem);
 		return false;
 	}
 	run->recorded = true;
+	if (run->ordinary && userns_enter(problem, sizeof(problem)) != 0) {
+		report("%s", problem);
+		return false;
+	}
 	write_files(run);
 	error = start_inner(run);
 	if (error == 0 && run->uplink.kind->allow(&run->uplink, problem, sizeof(problem)) != 0) {
@@ -287,14 +317,15 @@ static int status_of(int wait_status)
 /* Until COMMAND is over; returns the exit status. */
 static int attend(struct run *run)
 {
-	struct pollfd fds[4] = {{.fd = run->inner_socket, .events = POLLIN},
+	struct pollfd fds[5] = {{.fd = run->inner_socket, .events = POLLIN},
 				{.fd = run->signals, .events = POLLIN},
 				{.fd = run->inner_death, .events = POLLIN},
-				{.fd = run->middle_death, .events = POLLIN}};
+				{.fd = run->middle_death, .events = POLLIN},
+				{.fd = run->uplink.death, .events = POLLIN}};
 	struct wire wire;
 
 	for (;;) {
-		if (poll(fds, 4, -1) < 0) {
+		if (poll(fds, 5, -1) < 0) {
 			if (errno == EINTR)
 				continue;
 			report("cannot wait for the command: %s", strerror(errno));
@@ -312,6 +343,11 @@ static int attend(struct run *run)
 			return 128 + SIGKILL; /* nobody but a SIGKILL ends it without a word */
 		if (fds[3].revents != 0) {
 			report("resolver and gate are gone; the command was killed");
+			return STATUS_TROUBLE;
+		}
+		if (fds[4].revents != 0) {
+			report_uplink(run);
+			report("the way out is gone; the command was killed");
 			return STATUS_TROUBLE;
 		}
 	}
@@ -373,13 +409,12 @@ int confine_run(const struct confine_options *options)
 		.middle_socket = -1,
 		.lifetime = -1,
 		.ready = -1,
+		.uid = geteuid(),
+		.gid = getegid(),
+		.ordinary = geteuid() != 0,
 	};
 	int status = STATUS_TROUBLE;
 
-	if (geteuid() != 0) {
-		report("run needs root");
-		return STATUS_TROUBLE;
-	}
 	descriptors_fill();
 	int error = prepare(&run);
 	if (error != 0)

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * COMMAND must not reach the middle namespace, the host's network or the processes that govern it.
- * It runs as root, so each door has its own lock:
+ * COMMAND must not reach the middle namespace, the host's network or the processes that govern it,
+ * though it runs as root or as the very user whose processes they are. So each door has its own lock:
  *
  *   PID namespace    host processes cannot be named: no nsenter, no kill, no ptrace. When process 1
- * dies, and it dies with the runner, the kernel kills everything inside. user namespace   every id
- * is itself, so files are as before; but capabilities count only inside: no setns() into a network
- * namespace of the host, no kernel modules, no devices made. COMMAND's own network namespace
- * belongs to it: ping, tcpdump and firewalls work. mounts           made before the user namespace,
- * hence locked: they cannot be undone inside. seccomp          see syscalls.c
+ *                    dies, and it dies with the runner, the kernel kills everything inside.
+ *   user namespace   every id is itself, so files are as before; but capabilities count only inside:
+ *                    no setns() into a network namespace above, no kernel modules, no devices made,
+ *                    no look into a process above, of the same uid or not. COMMAND's own network
+ *                    namespace belongs to it: for root ping, tcpdump and firewalls work. An ordinary
+ *                    user is alone in it: setuid programs stay with his uid.
+ *   mounts           made before the user namespace, hence locked: they cannot be undone inside.
+ *   seccomp          see syscalls.c
  *
  * What stays open is the file system: who may write /etc/cron.d or talk to a container engine's
- * socket can have work done outside. That is what containers and ordinary users are for.
+ * socket can have work done outside. That is what containers and ordinary users are for; and an
+ * ordinary user's own shell profile is such a file.
  */
 
 #include "confine/inner.h"
@@ -73,7 +77,8 @@ static bool set_up(const struct inner_options *options)
 	char problem[512];
 	struct wire wire;
 
-	if (mounts_make(options->resolv_conf, options->hosts, problem, sizeof(problem)) != 0) {
+	if (mounts_make(options->uid, options->resolv_conf, options->hosts, problem,
+			sizeof(problem)) != 0) {
 		report("%s", problem);
 		return false;
 	}
@@ -200,36 +205,4 @@ pid_t inner_start(const struct inner_options *options, int *pidfd)
 		return -errno;
 	*pidfd = fd;
 	return pid;
-}
-
-static int map_ids(pid_t pid, const char *which)
-{
-	char path[64], line[128], map[4096] = "";
-	uint32_t inside, outside, count;
-	size_t length = 0;
-
-	snprintf(path, sizeof(path), "/proc/self/%s", which);
-	FILE *file = fopen(path, "re");
-	if (file == NULL)
-		return -errno;
-	while (fgets(line, sizeof(line), file) != NULL && length < sizeof(map) - sizeof(line))
-		if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3)
-			length += (size_t)snprintf(map + length, sizeof(map) - length, "%u %u %u\n",
-						   inside, inside, count);
-	fclose(file);
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, which);
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	int error = write(fd, map, length) < 0 ? -errno : 0;
-	close(fd);
-	return error;
-}
-
-int inner_map_ids(pid_t pid)
-{
-	int error = map_ids(pid, "uid_map");
-
-	return error != 0 ? error : map_ids(pid, "gid_map");
 }

@@ -15,6 +15,7 @@ struct inner_options {
 	const struct plan *plan;
 	char *const *command; /* NULL-terminated, one at least */
 	const char *resolv_conf, *hosts;
+	uid_t uid;            /* the caller's, on the host */
 	int socket;           /* words with the runner */
 	const int *close;     /* descriptors that are not COMMAND's, -1 at the end */
 	const sigset_t *mask; /* the signal mask that COMMAND gets */
@@ -25,6 +26,3 @@ struct inner_options {
  * and mount namespaces from the beginning.
  */
 pid_t inner_start(const struct inner_options *options, int *pidfd);
-
-/* Maps every id of this user namespace to itself in that of PID. 0 or negative errno. */
-int inner_map_ids(pid_t pid);

@@ -117,7 +117,8 @@ static bool set_up(const struct middle_options *options)
 		report("cannot set up the network of the run: %s", strerror(-error));
 		return false;
 	}
-	if (options->uplink->kind->configure(options->uplink, problem, sizeof(problem)) != 0) {
+	if (options->uplink->kind->configure(options->uplink, options->lifetime, problem,
+					     sizeof(problem)) != 0) {
 		report("%s", problem);
 		return false;
 	}

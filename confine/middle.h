@@ -13,9 +13,9 @@ struct middle_options {
 	struct config *config; /* as read; made into that of the run here */
 	struct uplink *uplink;
 	const char *libexec;
-	int socket;         /* words with the runner */
-	int lifetime;       /* end of file: the runner is done or dead */
-	int ready;          /* a byte is written when resolver and gate are ready */
+	int socket;   /* words with the runner */
+	int lifetime; /* end of file: the runner is done or dead */
+	int ready;    /* a byte is written when resolver and gate are ready */
 };
 
 /* The whole life of the process; returns its exit status. */

@@ -3,13 +3,16 @@
 /*
  * What changes, and why:
  *
- *   /proc                     of the new PID namespace: host processes are out of sight and reach
- *   /proc/sys, sysrq-trigger, …, /sys   read-only: their files obey uid 0 of the host without
- * asking for a capability; one of them (core_pattern) runs programs outside /run/pinfold empty but
- * for our two files: the control sockets are not COMMAND's /run/systemd/resolve, /run/nscd,
- * /run/avahi-daemon empty: NSS modules would ask the host's resolver through them /etc/resolv.conf
- * names our resolver /etc/hosts                localhost and this machine alone; names from the
- * host's file would be name_mismatch, since nobody pins them
+ *   /proc                              of the new PID namespace: host processes are out of reach
+ *   /proc/sys, sysrq-trigger, …, /sys  read-only: their files obey uid 0 of the host without asking
+ *                                      for a capability; core_pattern runs programs outside
+ *   /run/pinfold                       empty: the control sockets are not COMMAND's
+ *   /run/systemd/resolve, /run/nscd,   empty: NSS modules would ask the host's resolver through
+ *   /run/avahi-daemon                  them
+ *   /run/user/UID/bus, …/systemd       closed: the caller's session starts programs outside
+ *   /etc/resolv.conf                   names our resolver
+ *   /etc/hosts                         localhost and this machine alone; names from the host's file
+ *                                      would be name_mismatch, since nobody pins them
  */
 
 #include "confine/mounts.h"
@@ -25,9 +28,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OURS "/run/pinfold"
+/* Where our files lie until they are bound to their places: a folder that every system has, and whose
+ * content changes anyway. */
+#define STAGE "/proc"
 
-static const char *const hidden[] = {"/run/systemd/resolve", "/run/nscd", "/run/avahi-daemon"};
+static const char *const hidden[] = {"/run/pinfold", "/run/systemd/resolve", "/run/nscd",
+				     "/run/avahi-daemon"};
+
+/* Below the caller's folder in /run/user: who starts programs for him, outside of the run. */
+static const char *const session[] = {"bus", "systemd"};
 
 static const char *const read_only[] = {
 	"/proc/sys", "/proc/sysrq-trigger", "/proc/irq",  "/proc/bus",
@@ -143,14 +152,14 @@ static int final_target(const char *path, char *out, size_t size)
 	return -ELOOP;
 }
 
-/* Puts OURS/NAME over PATH; nothing to do when an OPTIONAL file is not there. */
+/* Puts STAGE/NAME over PATH; nothing to do when an OPTIONAL file is not there. */
 static int replace_file(const char *name, const char *path, const char *text, bool optional,
 			char *problem, size_t size)
 {
 	char source[64], target[PATH_MAX];
 	int error;
 
-	snprintf(source, sizeof(source), OURS "/%s", name);
+	snprintf(source, sizeof(source), STAGE "/%s", name);
 	error = write_file(source, text, problem, size);
 	if (error != 0)
 		return error;
@@ -175,31 +184,51 @@ static int replace_file(const char *name, const char *path, const char *text, bo
 	return set_read_only(target, problem, size);
 }
 
-static int hide_folders(char *problem, size_t size)
+static int hide_folders(uid_t uid, char *problem, size_t size)
 {
-	/* It may not exist, on a read-only /run not even then; made once, it stays, empty. */
-	if (mkdir(OURS, 0755) < 0 && errno != EEXIST)
-		return fail(problem, size, "make", OURS);
-	int error = empty_folder(OURS, problem, size);
+	int error = 0;
+	char path[64];
+
 	for (size_t i = 0; error == 0 && i < sizeof(hidden) / sizeof(hidden[0]); i++)
 		error = empty_folder(hidden[i], problem, size);
+	for (size_t i = 0; error == 0 && i < sizeof(session) / sizeof(session[0]); i++) {
+		struct stat found;
+		snprintf(path, sizeof(path), "/run/user/%u/%s", uid, session[i]);
+		if (stat(path, &found) < 0)
+			continue;
+		if (S_ISDIR(found.st_mode))
+			error = empty_folder(path, problem, size);
+		else if (mount("/dev/null", path, NULL, MS_BIND, NULL) < 0)
+			error = fail(problem, size, "mount over", path);
+	}
 	return error;
 }
 
-int mounts_make(const char *resolv_conf, const char *hosts, char *problem, size_t size)
+static int replace_files(const char *resolv_conf, const char *hosts, char *problem, size_t size)
+{
+	if (mount("pinfold", STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  "mode=0755,size=1m") < 0)
+		return fail(problem, size, "mount over", STAGE);
+	int error =
+		replace_file("resolv.conf", "/etc/resolv.conf", resolv_conf, false, problem, size);
+	if (error == 0)
+		error = replace_file("hosts", "/etc/hosts", hosts, true, problem, size);
+	if (error == 0 && umount2(STAGE, MNT_DETACH) < 0)
+		error = fail(problem, size, "unmount", STAGE);
+	return error;
+}
+
+int mounts_make(uid_t uid, const char *resolv_conf, const char *hosts, char *problem, size_t size)
 {
 	/* The host's later mounts still arrive; ours never leave. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return fail(problem, size, "separate the mounts below", "/");
-	int error = make_proc(problem, size);
+	int error = hide_folders(uid, problem, size);
+	if (error == 0)
+		error = replace_files(resolv_conf, hosts, problem, size);
+	if (error == 0)
+		error = make_proc(problem, size);
 	if (error == 0)
 		error = protect_sys(problem, size);
-	if (error == 0)
-		error = hide_folders(problem, size);
-	if (error == 0)
-		error = replace_file("resolv.conf", "/etc/resolv.conf", resolv_conf, false, problem,
-				     size);
-	if (error == 0)
-		error = replace_file("hosts", "/etc/hosts", hosts, true, problem, size);
 	return error;
 }

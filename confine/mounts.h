@@ -8,9 +8,10 @@
  */
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /*
  * To be called in a new mount namespace, as process 1 of a new PID namespace. RESOLV_CONF and HOSTS
- * are the contents of the two files. 0, or negative errno with one line in PROBLEM.
+ * are the contents of the two files, UID the caller of the run on the host. 0, or negative errno with one line in PROBLEM.
  */
-int mounts_make(const char *resolv_conf, const char *hosts, char *problem, size_t size);
+int mounts_make(uid_t uid, const char *resolv_conf, const char *hosts, char *problem, size_t size);

@@ -7,8 +7,10 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A request of ours is at most a few hundred octets; a part of a dump at most 32 KiB (netlink(7)).
@@ -42,6 +44,44 @@ void netlink_close(struct netlink *netlink)
 	if (netlink->fd >= 0)
 		close(netlink->fd);
 	netlink->fd = -1;
+}
+
+int netlink_await(const char *name, int ms, int cancel)
+{
+	struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+	uint8_t ignored[ANSWER_MAX / 4];
+	struct timespec now;
+	int error = -ETIMEDOUT;
+
+	/* It listens before it looks, so nothing is missed in between. */
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		error = -errno;
+		close(fd);
+		return error;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	const int64_t end = now.tv_sec * 1000 + now.tv_nsec / 1000000 + ms;
+	for (int64_t left = ms; left > 0;) {
+		struct pollfd fds[2] = {{.fd = fd, .events = POLLIN},
+					{.fd = cancel, .events = POLLIN}};
+		if (if_nametoindex(name) != 0) {
+			error = 0;
+			break;
+		}
+		if (poll(fds, 2, (int)left) > 0 && fds[1].revents != 0) {
+			error = -ECANCELED;
+			break;
+		}
+		while (recv(fd, ignored, sizeof(ignored), 0) > 0)
+			;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		left = end - (now.tv_sec * 1000 + now.tv_nsec / 1000000);
+	}
+	close(fd);
+	return error;
 }
 
 static void begin(struct request *request, uint16_t type, uint16_t flags, const void *head,

@@ -26,6 +26,12 @@ int netlink_up(struct netlink *netlink, const char *name);
 /* -ENODEV when there is no such interface. */
 int netlink_delete(struct netlink *netlink, const char *name);
 
+/*
+ * Waits until the current network namespace has the interface NAME, which somebody else makes.
+ * -ETIMEDOUT after MS milliseconds, -ECANCELED as soon as the descriptor CANCEL is readable.
+ */
+int netlink_await(const char *name, int ms, int cancel);
+
 /* An address with its on-link prefix LENGTH, usable at once (no duplicate address detection). */
 int netlink_address(struct netlink *netlink, const char *name, const struct address *address,
 		    uint8_t length);

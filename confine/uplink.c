@@ -76,15 +76,15 @@ int uplink_choose(struct uplink *uplink, bool *taken)
 	return -EADDRNOTAVAIL;
 }
 
-static int configure_side(struct netlink *netlink, const struct plan_side *side)
+static int configure_side(struct netlink *netlink, const struct plan_side *side, bool route)
 {
 	const struct prefix all = {.length = 0};
 	int error = netlink_address(netlink, PLAN_UP, &side->up, side->length);
 
-	return error != 0 ? error : netlink_route(netlink, PLAN_UP, &all, &side->host);
+	return error != 0 || !route ? error : netlink_route(netlink, PLAN_UP, &all, &side->host);
 }
 
-int uplink_address(const struct plan *plan)
+int uplink_address(const struct plan *plan, bool ipv4)
 {
 	struct netlink netlink;
 	int error = netlink_open(&netlink);
@@ -93,9 +93,9 @@ int uplink_address(const struct plan *plan)
 		return error;
 	error = netlink_up(&netlink, PLAN_UP);
 	if (error == 0)
-		error = configure_side(&netlink, &plan->v4);
+		error = configure_side(&netlink, &plan->v4, ipv4);
 	if (error == 0 && plan->ipv6)
-		error = configure_side(&netlink, &plan->v6);
+		error = configure_side(&netlink, &plan->v6, true);
 	netlink_close(&netlink);
 	return error;
 }

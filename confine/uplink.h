@@ -10,6 +10,7 @@
  * addresses in both.
  */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "confine/plan.h"
@@ -34,8 +35,12 @@ struct uplink_kind {
 	/* There: connects the network namespace of the process MIDDLE. */
 	int (*connect)(struct uplink *uplink, pid_t middle, char *problem, size_t size);
 
-	/* In the middle network namespace, afterwards: its own end. */
-	int (*configure)(const struct uplink *uplink, char *problem, size_t size);
+	/* In the middle network namespace, afterwards: its own end. Gives up once ABANDON is
+	 * readable. */
+	int (*configure)(const struct uplink *uplink, int abandon, char *problem, size_t size);
+
+	/* Once `death` is readable: why, in one line. */
+	void (*explain)(const struct uplink *uplink, char *problem, size_t size);
 
 	/*
 	 * Takes everything away. May be called again, by any process of the run that may clean up
@@ -58,7 +63,7 @@ struct uplink {
 	int death;
 	struct state state; /* veth: which runs there are */
 	int backend;        /* veth: which iptables */
-	pid_t pid;          /* pasta: the process, in the process that opened it; 0: none */
+	bool ipv4, ipv6;    /* pasta: there is a way out of this family */
 };
 
 /* Nothing is open. */
@@ -70,5 +75,6 @@ void uplink_init(struct uplink *uplink, const struct uplink_kind *kind);
  */
 int uplink_choose(struct uplink *uplink, bool *taken);
 
-/* For the kinds, in the middle network namespace: addresses and routes of PLAN_UP. */
-int uplink_address(const struct plan *plan);
+/* For the kinds, in the middle network namespace: PLAN_UP gets its addresses, and the default
+ * routes, that of IPv4 if wanted. */
+int uplink_address(const struct plan *plan, bool ipv4);

@@ -31,74 +31,34 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "confine/front.h"
 #include "confine/masquerade.h"
 #include "confine/netlink.h"
 #include "confine/sysctl.h"
 #include "daemon/report.h"
-#include "filter/tool.h"
 
 /* What uplink.descriptors holds: a flock that says that the run lives, the folder of the runs, and
  * the host's network namespace. */
 enum { LIVE, FOLDER, HOST };
 
-/* In the order in which they are tried: what the host uses by default, then each by name. */
-static const struct front {
-	const char *restore4, *restore6, *save4, *save6;
-} fronts[] = {
-	{"iptables-restore", "ip6tables-restore", "iptables-save", "ip6tables-save"},
-	{"iptables-nft-restore", "ip6tables-nft-restore", "iptables-nft-save",
-	 "ip6tables-nft-save"},
-	{"iptables-legacy-restore", "ip6tables-legacy-restore", "iptables-legacy-save",
-	 "ip6tables-legacy-save"},
-};
-#define FRONT_COUNT ((int)(sizeof(fronts) / sizeof(fronts[0])))
-#define NO_FRONT    (-1) /* no rules were installed */
-
-/* One text for each family, given to both restore programs at once. */
-struct change {
-	struct tool tools[2];
-	int errors[2];
-	char problems[2][256];
-};
-
-static void begin_change(struct change *change, int backend, bool ipv6, const char *text)
-{
-	const struct front *front = &fronts[backend];
-	const char *arguments[] = {ipv6 ? front->restore6 : front->restore4, "-w", "--noflush",
-				   NULL};
-
-	change->problems[ipv6][0] = '\0';
-	change->errors[ipv6] = tool_begin(&change->tools[ipv6], arguments, text,
-					  change->problems[ipv6], sizeof(change->problems[ipv6]));
-}
-
-static void end_change(struct change *change, bool ipv6)
-{
-	char *output = NULL;
-
-	if (change->errors[ipv6] == 0)
-		change->errors[ipv6] =
-			tool_end(&change->tools[ipv6], &output, change->problems[ipv6],
-				 sizeof(change->problems[ipv6]));
-	free(output);
-}
+#define NO_FRONT (-1) /* no rules were installed */
 
 /* Puts our rules in or takes them out, in both families of the run. */
-static void begin_rules(struct change *change, const struct uplink *uplink, bool add)
+static void begin_rules(struct front_change *change, const struct uplink *uplink, bool add)
 {
 	char text[2048];
 
-	*change = (struct change){.errors = {0, 0}};
+	*change = (struct front_change){.errors = {0, 0}};
 	for (int ipv6 = 0; ipv6 <= uplink->plan.ipv6; ipv6++) {
 		masquerade_text(&uplink->plan, ipv6, add, text, sizeof(text));
-		begin_change(change, uplink->backend, ipv6, text);
+		front_begin(change, uplink->backend, ipv6, text);
 	}
 }
 
-static void end_rules(struct change *change, const struct uplink *uplink)
+static void end_rules(struct front_change *change, const struct uplink *uplink)
 {
 	for (int ipv6 = 0; ipv6 <= uplink->plan.ipv6; ipv6++)
-		end_change(change, ipv6);
+		front_end(change, ipv6);
 }
 
 /*
@@ -107,20 +67,18 @@ static void end_rules(struct change *change, const struct uplink *uplink)
  */
 static int sweep_rules(int backend, bool ipv6, const char *id)
 {
-	const struct front *front = &fronts[backend];
-	const char *arguments[] = {ipv6 ? front->save6 : front->save4, NULL};
-	struct change change = {.errors = {0, 0}};
-	char problem[256], tag[32];
-	char *saved = NULL;
+	struct front_change change = {.errors = {0, 0}};
+	char tag[32];
+	char *saved;
 
 	snprintf(tag, sizeof(tag), MASQUERADE_TAG "%s", id);
-	int error = tool_run(arguments, NULL, &saved, problem, sizeof(problem));
+	int error = front_save(backend, ipv6, &saved);
 	char *text =
 		error != 0 || strstr(saved, tag) == NULL ? NULL : masquerade_deletions(saved, tag);
 	free(saved);
 	if (text != NULL && text[0] != '\0') {
-		begin_change(&change, backend, ipv6, text);
-		end_change(&change, ipv6);
+		front_begin(&change, backend, ipv6, text);
+		front_end(&change, ipv6);
 		if (change.errors[ipv6] != 0) {
 			report("cannot take the packet-filter rules of run %s away: %s", id,
 			       change.problems[ipv6]);
@@ -271,7 +229,7 @@ static int veth_open(struct uplink *uplink, char *problem, size_t size)
 
 static int veth_allow(struct uplink *uplink, char *problem, size_t size)
 {
-	struct change change;
+	struct front_change change;
 	int error = set_forwarding(uplink, problem, size);
 
 	if (error != 0)
@@ -334,9 +292,11 @@ static int veth_connect(struct uplink *uplink, pid_t middle, char *problem, size
 	return error;
 }
 
-static int veth_configure(const struct uplink *uplink, char *problem, size_t size)
+static int veth_configure(const struct uplink *uplink, int abandon, char *problem, size_t size)
 {
-	int error = uplink_address(&uplink->plan);
+	int error = uplink_address(&uplink->plan, true);
+
+	(void)abandon; /* the interface is there already */
 
 	if (error != 0)
 		snprintf(problem, size, "cannot configure the way out: %s", strerror(-error));
@@ -344,7 +304,7 @@ static int veth_configure(const struct uplink *uplink, char *problem, size_t siz
 }
 
 /* False when rules may have stayed. */
-static bool remove_rules(const struct uplink *uplink, struct change *change)
+static bool remove_rules(const struct uplink *uplink, struct front_change *change)
 {
 	bool gone = true;
 
@@ -360,7 +320,7 @@ static bool remove_rules(const struct uplink *uplink, struct change *change)
 static void remove_all(struct uplink *uplink)
 {
 	const char *id = uplink->plan.id;
-	struct change change;
+	struct front_change change;
 	bool ruled = uplink->backend != NO_FRONT;
 
 	/* The short way; when another tool has taken some of them away already, it takes none. */

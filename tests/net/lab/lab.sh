@@ -58,6 +58,9 @@ lab_requirements() {
 		PATH=$PATH:/usr/sbin:/sbin command -v "$command" >/dev/null || lab_skip "no command $command"
 	done
 	unshare --mount --net --pid --fork --mount-proc true 2>/dev/null || lab_skip 'the kernel refuses namespaces'
+	[[ -z ${LAB_USER:-} ]] || command -v pasta >/dev/null || lab_skip 'no command pasta (package passt)'
+	[[ -z ${LAB_USER:-} ]] || setpriv --reuid "$LAB_USER" --clear-groups test -x "$PINFOLD" ||
+		lab_skip "$PINFOLD is not open to an ordinary user"
 	unshare --net iptables -t mangle -A OUTPUT -p tcp -j NFQUEUE --queue-num 1 2>/dev/null ||
 		lab_skip 'the kernel has no NFQUEUE target'
 	unshare --net iptables -t mangle -A OUTPUT -p tcp -j NFLOG --nflog-group 1 2>/dev/null ||
@@ -308,6 +311,7 @@ lab_start() {
 	lab_server meta 4 "$LAB_META" "$LAB_META6" "$LAB_META64" "$LAB_AZURE" "$LAB_ALIBABA" || lab_fatal 'no namespace meta'
 	lab_server lan 5 "$LAB_LAN" "$LAB_LAN6" || lab_fatal 'no namespace lan'
 	lab_guard "${LAB_SERVERS[@]}" "${LAB_SERVERS6[@]}" || lab_fatal 'no guard'
+	[[ -z ${LAB_USER:-} ]] || lab_admit_user || lab_fatal 'the user cannot be admitted'
 	lab_certificates || lab_fatal 'no certificate'
 	zones_make "$lab/zones" || lab_fatal 'the zones cannot be made'
 
@@ -472,15 +476,22 @@ policy() {
 	END
 }
 
-# Who runs the client: a host without Pinfold, or `pinfold run`.
-lab_runner=(in_host)
+# Who runs the client: a host without Pinfold, or `pinfold run`; root, or LAB_USER.
+lab_caller=(in_host)
+[[ -z ${LAB_USER:-} ]] || lab_caller=(as_uid "$LAB_USER")
+lab_runner=("${lab_caller[@]}")
 bare() {
-	lab_runner=(in_host)
+	lab_runner=("${lab_caller[@]}")
 	"$@"
 }
 guarded() {
-	lab_runner=(in_host "$PINFOLD" run --policy "$lab/policy.yaml" --)
+	lab_runner=("${lab_caller[@]}" "$PINFOLD" run --policy "$lab/policy.yaml" --)
 	"$@"
+}
+# What an ordinary user needs: his log and folder, and the device that pasta opens.
+lab_admit_user() {
+	chown "$LAB_USER" "$lab" && install -m 644 -o "$LAB_USER" /dev/null "$lab/audit.log" &&
+		in_host sh -c 'mount -t tmpfs -o mode=755,dev lab /dev/net && mknod -m 666 /dev/net/tun c 10 200'
 }
 
 client() { "${lab_runner[@]}" "$@"; }
