@@ -50,6 +50,7 @@ extern const struct command command_daemon;
 extern const struct command command_log;
 extern const struct command command_pins;
 extern const struct command command_reload;
+extern const struct command command_report;
 extern const struct command command_run;
 extern const struct command command_status;
 extern const struct command command_suggest;

@@ -27,6 +27,7 @@ static const struct command *const commands[] = {
 	&command_check,
 	&command_explain,
 	&command_suggest,
+	&command_report,
 	&command_rules,
 	&command_version,
 	&command_help,

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/libexec.h"
+#include "cli/report.h"
 #include "config/config.h"
 #include "confine/confine.h"
 
@@ -13,6 +18,7 @@ struct run_request {
 	const char *policy; /* NULL: the default posture */
 	int allow_count;
 	bool strict;
+	const char *report; /* NULL: none */
 	char **command;
 };
 
@@ -62,6 +68,8 @@ static int take_options(int argc, char **argv, struct run_request *request, cons
 		}
 		if (strcmp(option, "--strict") == 0)
 			request->strict = true;
+		else if (take_value(argc, argv, &i, "--report", &value))
+			request->report = value;
 		else if (take_value(argc, argv, &i, "--policy", &value))
 			request->policy = value;
 		else if (take_value(argc, argv, &i, "--allow", &value))
@@ -100,6 +108,34 @@ static struct config *make_config(const struct run_request *request, const char 
 	return config;
 }
 
+/* The run with what it needs beside its configuration; the status of COMMAND, or 2. */
+static int run_with(const struct run_request *request, struct config *config)
+{
+	struct confine_options options = {
+		.config = config,
+		.libexec = libexec_folders(),
+		.command = request->command,
+	};
+
+	if (request->report != NULL) {
+		/* In memory, where COMMAND cannot write, whoever it is. */
+		options.audit = fcntl(memfd_create("audit", MFD_CLOEXEC), F_DUPFD_CLOEXEC, 3);
+		if (options.audit < 0)
+			return command_error(STATUS_USAGE, "--report: %s", strerror(errno));
+		/* Better now than after COMMAND has run. */
+		if (access(request->report, W_OK) < 0 && errno != ENOENT)
+			return command_error(STATUS_USAGE, "--report %s: %s", request->report,
+					     strerror(errno));
+	}
+	int status = confine_run(&options);
+	if (request->report != NULL) {
+		int written = report_write_file(options.audit, request->report);
+		if (status == STATUS_OK)
+			status = written;
+	}
+	return status;
+}
+
 static int run_run(int argc, char **argv)
 {
 	const char **allow = calloc((size_t)argc, sizeof(*allow));
@@ -110,12 +146,7 @@ static int run_run(int argc, char **argv)
 	int status = take_options(argc, argv, &request, allow);
 	if (status == STATUS_OK) {
 		struct config *config = make_config(&request, allow);
-		const struct confine_options options = {
-			.config = config,
-			.libexec = libexec_folders(),
-			.command = request.command,
-		};
-		status = config != NULL ? confine_run(&options) : STATUS_USAGE;
+		status = config != NULL ? run_with(&request, config) : STATUS_USAGE;
 		config_free(config);
 	}
 	free(allow);
@@ -125,10 +156,13 @@ static int run_run(int argc, char **argv)
 const struct command command_run = {
 	.name = "run",
 	.summary = "run a command whose only way out is through us",
-	.usage = "pinfold run [--policy FILE] [--allow HOST[:PORT]]… [--strict] -- COMMAND…",
+	.usage = "pinfold run [--policy FILE] [--allow HOST[:PORT]]… [--strict] [--report FILE] -- "
+		 "COMMAND…",
 	.options =
 		"  --policy FILE         a configuration, whose policy `default` governs\n"
 		"  --allow HOST[:PORT]   one more entry of allow_hosts; forbids nothing by itself\n"
+		"  --report FILE         afterwards, what was reached and refused: .html, or "
+		"Markdown\n"
 		"  --strict              default: deny; what no list allows is refused\n"
 		"Works for root, and for an ordinary user with pasta (package passt). What COMMAND "
 		"leaves\n"

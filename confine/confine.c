@@ -165,6 +165,7 @@ static int start_middle(struct run *run)
 			.socket = pair[1],
 			.lifetime = lifetime[0],
 			.ready = ready[1],
+			.audit = run->options->audit,
 		};
 		_exit(middle_run(&middle)); /* which closes every other descriptor */
 	}

@@ -12,6 +12,11 @@ struct confine_options {
 	struct config *config; /* its policy `default` governs; changed into that of the run */
 	const char *libexec;   /* see spawn_find() */
 	char *const *command;  /* NULL-terminated, one at least */
+	/*
+	 * A file above descriptor 2 that gets every audit line of the run, those of allowed flows
+	 * too; 0: none. COMMAND has it as well, unless it is closed on exec.
+	 */
+	int audit;
 };
 
 /*
@@ -20,3 +25,6 @@ struct confine_options {
  * up.
  */
 int confine_run(const struct confine_options *options);
+
+/* Becomes COMMAND, or says why not and exits with 127 or 126. */
+_Noreturn void confine_exec(char *const *command);

@@ -35,6 +35,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "confine/confine.h"
 #include "confine/descriptors.h"
 #include "confine/mounts.h"
 #include "confine/netlink.h"
@@ -100,6 +101,14 @@ static bool set_up(const struct inner_options *options)
 	       wire_expect(options->socket, WIRE_GO, &wire) == 0;
 }
 
+_Noreturn void confine_exec(char *const *command)
+{
+	execvp(command[0], command);
+	int error = errno;
+	report("%s: %s", command[0], error == ENOENT ? "command not found" : strerror(error));
+	_exit(error == ENOENT || error == ENOTDIR ? STATUS_NOT_FOUND : STATUS_NOT_RUNNABLE);
+}
+
 _Noreturn static void become_command(const struct inner_options *options)
 {
 	char problem[256];
@@ -118,11 +127,7 @@ _Noreturn static void become_command(const struct inner_options *options)
 	}
 	close(options->socket);
 	sigprocmask(SIG_SETMASK, options->mask, NULL);
-	execvp(options->command[0], options->command);
-	int error = errno;
-	report("%s: %s", options->command[0],
-	       error == ENOENT ? "command not found" : strerror(error));
-	_exit(error == ENOENT || error == ENOTDIR ? STATUS_NOT_FOUND : STATUS_NOT_RUNNABLE);
+	confine_exec(options->command);
 }
 
 /* Collects whatever died; true when COMMAND did, with its wait status. */

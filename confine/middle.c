@@ -134,10 +134,11 @@ static bool set_up(const struct middle_options *options)
 static void detach(const struct middle_options *options)
 {
 	const int *its = options->uplink->descriptors;
-	int keep[3 + UPLINK_DESCRIPTORS] = {options->socket, options->lifetime, options->ready};
+	int keep[4 + UPLINK_DESCRIPTORS] = {options->socket, options->lifetime, options->ready,
+					    options->audit};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	memcpy(keep + 3, its, UPLINK_DESCRIPTORS * sizeof(*its));
+	memcpy(keep + 4, its, UPLINK_DESCRIPTORS * sizeof(*its));
 	setsid();
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
@@ -148,9 +149,13 @@ static void detach(const struct middle_options *options)
 
 int middle_run(const struct middle_options *options)
 {
+	struct settings *settings = &options->config->settings;
+	bool denied_alone = options->audit > 0 && !settings->log_allowed;
 	int status = 2;
 
 	detach(options);
+	if (denied_alone)
+		settings->log_allowed = 1;
 	if (set_up(options)) {
 		const struct parent_options parent = {
 			.config = options->config,
@@ -158,6 +163,8 @@ int middle_run(const struct middle_options *options)
 			.ready_fd = options->ready,
 			.lifetime_fd = options->lifetime,
 			.manage_rules = true,
+			.copy_fd = options->audit,
+			.copy_allowed_alone = denied_alone,
 			.own_namespace = true,
 		};
 		status = parent_run(&parent) == 0 ? 0 : 2;

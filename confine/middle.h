@@ -15,6 +15,7 @@ struct middle_options {
 	const char *libexec;
 	int socket;   /* words with the runner */
 	int lifetime; /* end of file: the runner is done or dead */
+	int audit;    /* see confine_options */
 	int ready;    /* a byte is written when resolver and gate are ready */
 };
 

@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +103,8 @@ static int become(const struct uplink *uplink, const char *program, int start, i
 
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-	    dup2(said, STDERR_FILENO) < 0)
+	    dup2(said, STDERR_FILENO) < 0 ||
+	    close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		return errno;
 	execve(program, (char *const *)(uintptr_t)arguments.items, environment);
 	return errno;

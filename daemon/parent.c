@@ -29,6 +29,9 @@
 /* How often idle control connections are looked for. */
 #define CONTROL_TICK_MS 5000u
 
+/* Of the copy of the audit log, which may lie in memory: some 200,000 lines. */
+#define COPY_MAX (64u << 20)
+
 static const char *const programs[CHILD_COUNT] = {
 	[CHILD_RESOLVER] = "pinfold-resolver",
 	[CHILD_GATE] = "pinfold-gate",
@@ -169,6 +172,15 @@ static void child_status(struct child *child)
 	status_arrived(child->owner);
 }
 
+/* What does not fit any more is missing there, never in the log. */
+static void copy_line(struct parent *parent, const char *line, size_t length)
+{
+	if (parent->options->copy_fd <= 0 || parent->copied + length > COPY_MAX)
+		return;
+	if (report_write(parent->options->copy_fd, line, length) == 0)
+		parent->copied += length;
+}
+
 static bool child_audit(struct child *child, const struct audit_record *record)
 {
 	struct parent *parent = child->owner;
@@ -178,7 +190,10 @@ static bool child_audit(struct child *child, const struct audit_record *record)
 	if (!audit_record_is_sane(record))
 		return false;
 	size_t length = audit_format(record, parent->image.opened, line, sizeof(line));
-	if (length > 0) {
+	if (length == 0)
+		return true;
+	copy_line(parent, line, length);
+	if (record->outcome == OUTCOME_DENY || !parent->options->copy_allowed_alone) {
 		audit_write(&parent->audit, line, length, now);
 		control_follow(&parent->control, line, length, now);
 	}

@@ -58,6 +58,7 @@ struct parent {
 	struct pins_table *pins;
 	struct child children[CHILD_COUNT];
 	struct audit audit;
+	size_t copied; /* octets, of options->copy_fd */
 	struct control control;
 	struct guard guard;
 	struct reload reload;

@@ -592,6 +592,33 @@ def audit_lines_of_a_short_run():
 
 
 @case
+def a_report():
+    """What was refused and what was reached, also when the log tells refusals alone; COMMAND cannot touch it meanwhile."""
+    shell("mkdir -m 777 /run/out && ip netns add away && ip link add nic type veth peer name nic netns away && "
+          "ip address add 203.0.114.1/24 dev nic && ip link set nic up && ip -n away address add 203.0.114.2/24 dev nic && "
+          "ip -n away link set nic up && ip -n away route add default via 203.0.114.1")
+    serve = ("import socket\ns = socket.create_server(('203.0.114.2', 80))\nwhile True:\n    c = s.accept()[0]\n    c.recv(4096)\n"
+             "    c.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n')\n    c.close()\n")
+    server = subprocess.Popen(["ip", "netns", "exec", "away", "python3", "-c", serve])
+    try:
+        until(lambda: shell("ip netns exec away ss -Hltn").strip() != "")
+        fetch = ("import urllib.request as r\nfor to in ('203.0.114.2', '169.254.169.254'):\n    try: r.urlopen('http://%s/' % to, timeout=5)\n"
+                 "    except OSError: pass\n")
+        for name in ("r.md", "r.html"):
+            found = run("sh", "-c", f"python3 -c \"{fetch}\"; exit 7", options=["--report", f"/run/out/{name}"])
+            expect((found.returncode, "203.0.114.2" in found.stderr, "metadata" in found.stderr), (7, False, True))
+            expect(os.stat(f"/run/out/{name}").st_uid, UID)
+        expect_in("| 169.254.169.254 | 80/tcp | metadata | floor.txt:", read("/run/out/r.md"))
+        expect_in("| 203.0.114.2 | 80/tcp | 1 |", read("/run/out/r.md"))
+        expect_in("<td>203.0.114.2</td>", read("/run/out/r.html"))
+        expect(run("true", options=["--report", "/nonexistent/r.md"]).returncode, 2)
+    finally:
+        server.kill()
+        server.wait()
+        shell("ip netns del away; rm -rf /run/out; until ! ip link show nic 2>/dev/null; do sleep 0.02; done")
+
+
+@case
 def the_rest_dies_with_it():
     expect(status("sh", "-c", "sleep 1000 & setsid sleep 1000 & (sleep 1000 & ) ; exit 3"), 3)
     expect([line for line in processes().values() if "sleep" in line], [])
