@@ -54,6 +54,7 @@ struct client_match {
 	const char *name; /* a registered name, "host", or "" for an unregistered address */
 	bool root;	  /* uid 0 of this host, on its own traffic: infrastructure is open */
 	bool governed;	  /* false: nothing is judged (uid 0 under `govern: users`) */
+	bool unknown;	  /* some client is chosen by cgroup and this one's is not known: to be refused */
 };
 
 /* What is known of a packet's or query's origin. */
@@ -70,6 +71,9 @@ void policy_client(const struct policy_image *image, const struct client_origin 
 
 /* Some client is chosen by uid or cgroup: own traffic of an unknown owner belongs to nobody then. */
 bool policy_tells_users(const struct policy_image *image);
+
+/* Some client is chosen by cgroup: the packet's uid alone does not say whose it is. */
+bool policy_tells_cgroups(const struct policy_image *image);
 
 /* 0 and *OUT for a registered client or "host", or -ENOENT. */
 int policy_client_by_name(const struct policy_image *image, const char *name,

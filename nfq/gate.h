@@ -14,6 +14,7 @@
 #include "policy.h"
 
 struct flow;
+struct flow_key;
 struct hook_question;
 struct secrets;
 
@@ -24,6 +25,8 @@ struct gate {
 	struct sink *sink;
 	/* The name of an input interface, or NULL when it is gone. */
 	const char *(*interface_name)(uint32_t index, uint64_t now);
+	/* The cgroup of who holds the socket of KEY, a flow of this host's own; 0: not known. */
+	uint64_t (*cgroup_of)(const struct flow_key *key);
 	/*
 	 * Puts QUESTION to the hook of POLICY; 0 and *ID, and its answer goes to judge_hooked().
 	 * An error of asker_ask(): there will be none.

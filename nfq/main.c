@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,6 +40,7 @@
 #include "nfq/log.h"
 #include "nfq/privilege.h"
 #include "nfq/queue.h"
+#include "owner/owner.h"
 #include "secrets/secrets.h"
 #include "settings.h"
 
@@ -157,6 +159,22 @@ static void close_descriptors(const struct message *message)
 		close(message->fds[i]);
 }
 
+static struct owner_asker owner_asker;
+
+static uint64_t cgroup_of(const struct flow_key *key)
+{
+	size_t size = key->family == ADDRESS_IPV4 ? 4 : 16;
+	struct endpoint local = {.address = address_from_bytes(key->source, size),
+				 .port = key->source_port};
+	struct endpoint remote = {.address = address_from_bytes(key->destination, size),
+				  .port = key->destination_port};
+	struct owner owner;
+
+	if (key->protocol != IPPROTO_TCP && key->protocol != IPPROTO_UDP)
+		return 0;
+	return owner_ask(&owner_asker, key->protocol, &local, &remote, &owner) ? owner.cgroup : 0;
+}
+
 static int take_start(const struct message *message)
 {
 	struct pins_table *pins;
@@ -183,6 +201,7 @@ static int take_start(const struct message *message)
 	gate.log_allowed = settings.log_allowed != 0;
 	gate.sink = &sink;
 	gate.interface_name = queue_interface_name;
+	gate.cgroup_of = cgroup_of;
 	gate.ask = ask_hook;
 	return 0;
 }
@@ -238,6 +257,12 @@ static int start(void)
 				   sizeof(problem));
 	if (error == 0)
 		error = log_open(settings.gate.queue, problem, sizeof(problem));
+	if (error == 0) {
+		error = owner_open(&owner_asker);
+		if (error < 0)
+			snprintf(problem, sizeof(problem), "socket diagnosis: %s",
+				 strerror(-error));
+	}
 	if (error == 0)
 		error = privilege_drop(message.body.start.uid, message.body.start.gid, problem,
 				       sizeof(problem));

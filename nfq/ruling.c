@@ -34,6 +34,8 @@ void ruling_client(struct gate *gate, const struct flow_key *key, bool uid_known
 		.uid = uid,
 	};
 
+	if (own && policy_tells_cgroups(gate->image))
+		origin.cgroup = gate->cgroup_of(key);
 	policy_client(gate->image, &origin, out);
 }
 
@@ -71,6 +73,8 @@ struct ruling ruling_connect(struct gate *gate, const struct flow_key *key,
 		.name = connection.pin_count == 1 ? &pins[0].name : NULL,
 	};
 
+	if (client->unknown && (!verdict_refuses(&ruling.verdict) || ruling.verdict.asks_hook))
+		ruling.verdict = ruling_own();
 	if ((!verdict_refuses(&ruling.verdict) || ruling.verdict.asks_hook) &&
 	    key->protocol == IPPROTO_TCP)
 		ruling.reads = policy_reads_first_bytes(gate->image, &subject, &connection, now);

@@ -122,8 +122,8 @@ static bool check_form(struct serve *serve, const struct query *query, enum quer
  */
 static bool is_anonymous(const struct serve *serve, const struct query *query)
 {
-	return query->origin.own && !query->origin.uid_known &&
-	       policy_tells_users(serve->policy->image);
+	return query->match.unknown || (query->origin.own && !query->origin.uid_known &&
+					policy_tells_users(serve->policy->image));
 }
 
 static void ask_upstream(struct serve *serve, const struct query *query)

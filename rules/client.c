@@ -98,6 +98,18 @@ void policy_client(const struct policy_image *image, const struct client_origin 
 					     .governed = true};
 	}
 	out->root = root;
+	if (origin->own && origin->cgroup == 0 && policy_tells_cgroups(image))
+		out->governed = out->unknown = true;
+}
+
+bool policy_tells_cgroups(const struct policy_image *image)
+{
+	const struct image_selector *selectors = image_at(image, image->selectors.offset);
+
+	for (uint32_t i = 0; i < image->selectors.count; i++)
+		if (selectors[i].kind == SELECT_CGROUP)
+			return true;
+	return false;
 }
 
 bool policy_tells_users(const struct policy_image *image)

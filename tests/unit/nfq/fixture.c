@@ -58,6 +58,11 @@ static const char *interface_name(uint32_t index, uint64_t at)
 	return index == 1 ? "lo" : index == 7 ? "tap0" : NULL;
 }
 
+static uint64_t cgroup_of(const struct flow_key *key)
+{
+	return key->protocol == IPPROTO_TCP ? engine.cgroup : 0;
+}
+
 struct asked hook_asked[ASKED_MAX];
 unsigned asked_count;
 
@@ -136,6 +141,7 @@ int fixture_reset(void **state)
 	gate = (struct gate){.sink = &sink,
 			     .secrets = shapes(),
 			     .interface_name = interface_name,
+			     .cgroup_of = cgroup_of,
 			     .ask = ask,
 			     .generation = 1};
 	flow_init(seed);
@@ -281,7 +287,15 @@ void policy_client(const struct policy_image *image, const struct client_origin 
 		 origin->interface == NULL ? "-" : origin->interface);
 	*out = (struct client_match){.key = client_key_of_address(&origin->source),
 				     .name = origin->own ? "host" : "",
-				     .governed = !engine.ignores};
+				     .governed = !engine.ignores,
+				     .unknown = engine.tells_cgroups && origin->own &&
+						origin->cgroup == 0};
+}
+
+bool policy_tells_cgroups(const struct policy_image *image)
+{
+	(void)image;
+	return engine.tells_cgroups;
 }
 
 static void note_pins(const struct connection *connection)

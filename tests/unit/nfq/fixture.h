@@ -28,6 +28,8 @@ enum ending { HELD, DROPPED, ALLOWED, WATCHED, REFUSED };
 
 /* The engine's answers; a test changes them as it goes. */
 struct engine {
+	bool tells_cgroups;     /* some client is chosen by cgroup */
+	uint64_t cgroup;        /* of TCP sockets */
 	struct verdict connect; /* OUTCOME_ALLOW at first */
 	bool ignores;           /* clients are not governed */
 	bool reads;             /* first bytes are read; true at first */

@@ -77,6 +77,32 @@ static void test_ungoverned(void **state)
 	assert_int_equal(engine.connects, 0);
 }
 
+/* With clients by cgroup, what has no known one is nobody's, whatever the engine says of its uid. */
+static void test_cgroups(void **state)
+{
+	(void)state;
+	engine.cgroup = 7;
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), WATCHED);
+	assert_int_equal(engine.origin.cgroup, 0); /* nobody needs it */
+	engine.tells_cgroups = true;
+	assert_int_equal(ending_of(SEND(.port = 4000, .sequence = ISN, .flags = PACKET_SYN)),
+			 WATCHED);
+	assert_int_equal(engine.origin.cgroup, 7);
+	assert_int_equal(ending_of(SEND(.protocol = IPPROTO_UDP, .text = "x")), REFUSED);
+	assert_int_equal(audits[audit_count - 1].reason, REASON_POLICY_ERROR);
+	engine.cgroup = 0;
+	assert_int_equal(ending_of(SEND(.port = 4001, .sequence = ISN, .flags = PACKET_SYN)),
+			 REFUSED);
+	/* A guest's packets have no cgroup. */
+	assert_int_equal(ending_of(SEND(.interface = 7, .sequence = ISN, .flags = PACKET_SYN)),
+			 WATCHED);
+	/* A better reason stays. */
+	engine.connect = denied;
+	assert_int_equal(ending_of(SEND(.port = 4002, .sequence = ISN, .flags = PACKET_SYN)),
+			 REFUSED);
+	assert_int_equal(audits[audit_count - 1].reason, REASON_UNPINNED);
+}
+
 static void test_datagrams(void **state)
 {
 	(void)state;
@@ -427,6 +453,7 @@ int main(void)
 		cmocka_unit_test_setup(test_syn_allowed, fixture_reset),
 		cmocka_unit_test_setup(test_syn_refused, fixture_reset),
 		cmocka_unit_test_setup(test_audit_mode_lets_pass, fixture_reset),
+		cmocka_unit_test_setup(test_cgroups, fixture_reset),
 		cmocka_unit_test_setup(test_unread_destination, fixture_reset),
 		cmocka_unit_test_setup(test_ungoverned, fixture_reset),
 		cmocka_unit_test_setup(test_datagrams, fixture_reset),

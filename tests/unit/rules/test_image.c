@@ -516,25 +516,33 @@ static void test_clients(void **state)
 	struct client_key key = client_key_of_address(&other);
 	assert_true(client_key_equal(&m.key, &key));
 	assert_true(m.governed);
-	/* this host's own traffic */
-	assert_string_equal(name_of(image, ORIGIN(.source = lo, .own = true), &m), "host");
-	assert_true(m.governed);
-	assert_string_equal(
-		name_of(image, ORIGIN(.source = lo, .own = true, .uid_known = true, .uid = 1001),
-			&m),
-		"runner");
+	/* this host's own traffic: with a client by cgroup, one without a known cgroup is nobody's */
+	assert_string_equal(name_of(image, ORIGIN(.source = lo, .own = true, .cgroup = 1), &m),
+			    "host");
+	assert_true(m.governed && !m.unknown);
+	(void)name_of(image, ORIGIN(.source = lo, .own = true, .uid_known = true), &m);
+	assert_true(m.governed && m.unknown);
+	assert_string_equal(name_of(image,
+				    ORIGIN(.source = lo, .own = true, .uid_known = true,
+					   .uid = 1001, .cgroup = 1),
+				    &m),
+			    "runner");
+	assert_false(m.unknown);
 	assert_string_equal(name_of(image,
 				    ORIGIN(.source = lo, .own = true, .uid_known = true,
 					   .uid = 1001, .cgroup = 7),
 				    &m),
 			    "job");
 	/* an own address is not taken by a range */
-	assert_string_equal(name_of(image, ORIGIN(.source = deeper, .own = true), &m), "host");
+	assert_string_equal(name_of(image, ORIGIN(.source = deeper, .own = true, .cgroup = 1), &m),
+			    "host");
 	/* a uid of somebody else's packet says nothing */
 	assert_string_equal(
 		name_of(image, ORIGIN(.source = other, .uid_known = true, .uid = 1001), &m), "");
 	assert_string_equal(
-		name_of(image, ORIGIN(.source = lo, .own = true, .uid_known = true, .uid = 0), &m),
+		name_of(image,
+			ORIGIN(.source = lo, .own = true, .uid_known = true, .uid = 0, .cgroup = 1),
+			&m),
 		"host");
 	assert_false(m.governed);
 	assert_true(m.root);
