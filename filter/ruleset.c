@@ -77,6 +77,22 @@
 	"11,48 0 0 6,21 0 8 6,48 0 0 52,116 0 0 4,100 0 0 2,4 0 0 40,7 0 0 0,128 0 0 0,29 0 1 0,"  \
 	"6 0 0 65535,6 0 0 0"
 
+/*
+ * "The UDP payload begins with a short header of QUIC" (RFC 9000 section 17.3): of a connection whose
+ * ClientHello was judged there is nothing to read in it. A payload that is empty, or behind an
+ * extension header of IPv6, is no match.
+ *
+ *   IPv4                                IPv6, UDP right behind the header
+ *   ldxb 4*([0]&0xf)                    ldb  [6]
+ *   ldb  [x+8]       first octet        jeq  #17, 0, 3
+ *   jset #0x80, 1, 0                    ldb  [48]
+ *   ret  #65535                         jset #0x80, 1, 0
+ *   ret  #0                             ret  #65535
+ *                                       ret  #0
+ */
+#define SHORT_IPV4 "5,177 0 0 0,80 0 0 8,69 1 0 128,6 0 0 65535,6 0 0 0"
+#define SHORT_IPV6 "6,48 0 0 6,21 0 3 17,48 0 0 48,69 1 0 128,6 0 0 65535,6 0 0 0"
+
 #define MPTCP_OPTION 30 /* RFC 8684 section 3 */
 
 /* Where IPv6 carries an IPv4 address, as in rules/embedding.h. */
@@ -562,6 +578,8 @@ static void add_mangle_gov(struct writer *writer)
 	rule(writer, "gov",
 	     "-p tcp -m tcp --tcp-flags SYN,URG NONE " STATE " -m bpf --bytecode \"%s\" -j RETURN",
 	     STATE_OF(MARK_WATCHED), empty_payload(writer));
+	rule(writer, "gov", "-p udp " STATE " -m bpf --bytecode \"%s\" -j RETURN",
+	     STATE_OF(MARK_WATCHED), writer->ipv6 ? SHORT_IPV6 : SHORT_IPV4);
 	rule(writer, "gov",
 	     "-p tcp -m tcp --tcp-option %d --tcp-flags SYN SYN -j TCPOPTSTRIP --strip-options %d",
 	     MPTCP_OPTION, MPTCP_OPTION);
