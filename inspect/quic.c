@@ -132,6 +132,11 @@ bool quic_is_judged(const struct quic *quic)
 	return quic->opaque || (quic->judged > 0 && quic->highest == quic->judged);
 }
 
+bool quic_has_begun(const struct quic *quic)
+{
+	return quic->version != 0;
+}
+
 struct stream_event *quic_event(struct quic *quic)
 {
 	return &quic->event;
@@ -403,7 +408,10 @@ static bool read_header(struct quic *quic, struct reader *reader, struct header 
 	if (length > reader_left(reader))
 		reader->failed = true;
 	reader_bytes(reader, (size_t)length);
-	if (reader->failed || (first & FIXED_BIT) == 0 || out->type == PACKET_RETRY)
+	/* It is fixed until both have said that they do not care: RFC 9287 section 3.1. */
+	if (quic->judged == 0 && (first & FIXED_BIT) == 0)
+		reader->failed = true;
+	if (reader->failed || out->type == PACKET_RETRY)
 		return malformed(quic, "broken header of a QUIC packet");
 	return true;
 }

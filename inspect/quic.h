@@ -51,6 +51,9 @@ struct stream_event *quic_event(struct quic *quic);
  * later datagram is QUIC_PASS. */
 void quic_resume(struct quic *quic);
 
+/* An Initial packet was read: a connection is followed. */
+bool quic_has_begun(const struct quic *quic);
+
 /* No datagram is waiting for a ClientHello to become complete. */
 bool quic_is_judged(const struct quic *quic);
 

@@ -25,6 +25,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -315,8 +316,12 @@ int flow_read(struct flow *flow, struct sink *sink)
 
 	reader->head = buffer;
 	reader->segments = (struct buffer){.bytes = NULL};
-	reader->stream = stream_init(reader->storage, buffer.bytes, buffer.capacity);
-	reassembly_init(&reader->reassembly, flow->sequence);
+	reader->stream = NULL;
+	reader->quic = NULL;
+	if (flow->key.protocol == IPPROTO_TCP) {
+		reader->stream = stream_init(reader->storage, buffer.bytes, buffer.capacity);
+		reassembly_init(&reader->reassembly, flow->sequence);
+	}
 	reader->early = false;
 	reader->asking_early = reader->hooked_early = false;
 	reader->octets = 0;

@@ -13,6 +13,7 @@
 
 #include "address.h"
 #include "client.h"
+#include "inspect/quic.h"
 #include "inspect/reassembly.h"
 #include "inspect/stream.h"
 #include "name.h"
@@ -33,7 +34,7 @@ struct flow_key {
 
 enum flow_state {
 	FLOW_FREE,    /* on the free list */
-	FLOW_OPENED,  /* SYN passed, marked watched, no client octet seen.
+	FLOW_OPENED,  /* SYN passed, marked watched, no client octet seen; UDP: no datagram read.
 			 -> READING by data, -> QUIET never, gone by RST, age or need of room */
 	FLOW_READING, /* a head has begun: its packets are held.
 			 -> QUIET or ALLOWED by an allowed request, -> REFUSED by a denied one, by
@@ -52,9 +53,10 @@ enum flow_state {
 /* What only a flow with first bytes needs; taken from a pool. */
 struct reader_slot {
 	alignas(16) uint8_t storage[STREAM_SIZE];
-	struct stream *stream;
+	struct stream *stream; /* TCP; in `storage` */
+	struct quic *quic;     /* UDP; in `storage`, NULL before the first datagram */
 	struct reassembly reassembly;
-	struct buffer head;     /* lent to the stream */
+	struct buffer head;     /* lent to the stream or to QUIC */
 	struct buffer segments; /* lent to the reassembly */
 	uint64_t octets;        /* given to the stream */
 	bool early;        /* this unfinished head is judged as far as it goes, its packets pass */
@@ -78,7 +80,8 @@ struct flow {
 	bool passed;       /* its SYN was let through */
 	bool logged;       /* an allowed flow was reported */
 	bool lifted;       /* the hook let its destination through, whatever the rules say */
-	uint32_t sequence; /* TCP: of the SYN */
+	bool reads;        /* its first bytes are read; UDP alone */
+	uint32_t sequence; /* TCP: of the SYN; UDP: datagram_tag() of what was refused */
 	uint32_t uid;
 	policy_index policy;
 	enum reason reason;  /* FLOW_REFUSED: why */
@@ -118,7 +121,7 @@ int flow_enter(struct flow *flow, enum flow_state state, uint64_t now);
 void flow_touch(struct flow *flow, uint64_t now);
 
 /*
- * Gives FLOW a reader whose stream begins after its SYN; when there is none the oldest quiet flow is
+ * Gives FLOW a reader; that of TCP has a stream that begins after its SYN; when there is none the oldest quiet flow is
  * forgotten, chosen as by flow_add(). 0, -ENOBUFS.
  */
 int flow_read(struct flow *flow, struct sink *sink);

@@ -16,12 +16,14 @@
 struct flow;
 struct flow_key;
 struct hook_question;
+struct initial;
 struct secrets;
 
 struct gate {
 	const struct policy_image *image;
 	const struct pins_table *pins;
 	struct secrets *secrets; /* settled (secrets/secrets.h) */
+	struct initial *initial; /* inspect/initial.h */
 	struct sink *sink;
 	/* The name of an input interface, or NULL when it is gone. */
 	const char *(*interface_name)(uint32_t index, uint64_t now);
@@ -45,6 +47,7 @@ struct arrival {
 	const uint8_t *bytes; /* from the network header on */
 	size_t length;
 	bool whole;         /* nothing was cut off */
+	bool merged;        /* several datagrams or segments in one; where one ends is not known */
 	uint32_t id, mark;  /* of the packet */
 	uint32_t interface; /* input interface, 0 for this host's own traffic */
 	uint32_t uid;

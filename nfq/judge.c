@@ -6,7 +6,8 @@
  * of allowed connections and bare acknowledgments of watched ones (docs/theory-of-operation.md).
  *
  *   not readable, a fragment, cut off   refused
- *   not TCP                             the engine's connect verdict, packet by packet
+ *   QUIC, where it is inspected         as TCP with its first bytes (nfq/datagram.c)
+ *   other than TCP                      the engine's connect verdict, packet by packet
  *   SYN                                 the engine's connect verdict; a record of the flow
  *   RST                                 passes; what was held is dropped, the record refuses
  *   urgent data                         refused also without octets: the urgent pointer of an empty
@@ -50,6 +51,7 @@
 #include <string.h>
 
 #include "inspect/packet.h"
+#include "nfq/datagram.h"
 #include "nfq/flow.h"
 #include "nfq/hold.h"
 #include "nfq/limits.h"
@@ -181,7 +183,8 @@ static void ask_connect(struct gate *gate, const struct arrival *arrival,
 
 	if (flow == NULL)
 		return;
-	if ((key->protocol == IPPROTO_TCP && packet->payload_length > 0) ||
+	flow->reads = key->protocol == IPPROTO_UDP && ruling->reads;
+	if ((key->protocol == IPPROTO_TCP && packet->payload_length > 0) || flow->reads ||
 	    hold_add(flow, arrival->id, arrival->mark, packet->sequence + 1) < 0)
 		settle_drop(gate, arrival);
 	else
@@ -202,16 +205,105 @@ static void hold_datagram(struct gate *gate, struct flow *flow, const struct arr
 		gate->counters[COUNTER_HELD]++;
 }
 
-/* Everything but TCP: judged packet by packet, reported once while its record is remembered. */
+/*
+ * Asks for FLOW's connect verdict again when the policy has changed since. True: FLOW and its held
+ * packets are refused now, ARRIVAL is not yet ended.
+ */
+static bool judge_again(struct gate *gate, struct flow *flow, uint64_t now)
+{
+	const struct reader_slot *reader = flow->reader;
+	const struct name *name = reader != NULL && reader->pinned ? &reader->name : NULL;
+	struct client_match client;
+
+	/* one that is ASKING is judged anew when its answer comes */
+	if (flow->generation == gate->generation || flow->state == FLOW_REFUSED ||
+	    flow->state == FLOW_ASKING)
+		return false;
+	ruling_client(gate, &flow->key, flow->uid_known, flow->uid, now, &client);
+	flow->generation = gate->generation;
+	flow->policy = client.policy;
+	flow->root = client.root;
+	if (!client.governed)
+		return false;
+	struct ruling ruling = ruling_connect(gate, &flow->key, &client, name, flow->opened);
+
+	/* the hook has let it through, and the new policy would ask it again */
+	if (!verdict_refuses(&ruling.verdict) || (ruling.verdict.asks_hook && flow->lifted))
+		return false;
+	report_connect(gate, &flow->key, &client, &ruling, now);
+	settle_refuse(gate, flow, NULL, &ruling.verdict, now);
+	return true;
+}
+
+/* A datagram of a flow that is read, or that waits for the hook. False: not such a flow. */
+static bool judge_known_datagram(struct gate *gate, struct flow *flow,
+				 const struct arrival *arrival, const struct packet *packet,
+				 uint64_t now)
+{
+	if (judge_again(gate, flow, now)) {
+		settle_pass(gate, arrival, MARK_REFUSED);
+		return true;
+	}
+	switch ((enum flow_state)flow->state) {
+	case FLOW_ASKING:
+		if (flow->reads)
+			settle_drop(gate, arrival);
+		else
+			hold_datagram(gate, flow, arrival);
+		return true;
+	case FLOW_OPENED:
+	case FLOW_READING:
+	case FLOW_QUIET:
+		datagram_read(gate, flow, arrival, packet, now);
+		return true;
+	case FLOW_ALLOWED:
+		settle_pass(gate, arrival, MARK_ALLOWED);
+		return true;
+	case FLOW_REFUSED:
+		/* what was refused, again; its client may go on with something else */
+		if (!flow->passed || flow->generation != gate->generation ||
+		    flow->sequence != datagram_tag(packet))
+			return false;
+		settle_pass(gate, arrival, MARK_REFUSED);
+		return true;
+	case FLOW_FREE:
+	case FLOW_STATES:
+		break;
+	}
+	return false;
+}
+
+/* The first datagram of a flow that is read. */
+static void open_datagrams(struct gate *gate, const struct arrival *arrival,
+			   const struct packet *packet, const struct flow_key *key,
+			   const struct client_match *client, const struct ruling *ruling,
+			   uint64_t now)
+{
+	struct flow *flow;
+
+	if (ruling->verdict.outcome != OUTCOME_ALLOW)
+		report_connect(gate, key, client, ruling, now);
+	flow = add_flow(gate, arrival, key, client, 0, now);
+	if (flow == NULL)
+		return;
+	gate->counters[COUNTER_FLOWS]++;
+	flow->passed = flow->reads = true;
+	datagram_read(gate, flow, arrival, packet, now);
+}
+
+/* Everything but TCP and QUIC: judged packet by packet, reported once while its record is
+ * remembered. */
 static void judge_datagram(struct gate *gate, const struct arrival *arrival,
 			   const struct packet *packet, const struct flow_key *key, uint64_t now)
 {
 	struct flow *flow = flow_find(key);
 	struct client_match client;
 
-	if (flow != NULL && flow->state == FLOW_ASKING) {
-		hold_datagram(gate, flow, arrival);
+	if (flow != NULL && judge_known_datagram(gate, flow, arrival, packet, now))
 		return;
+	if (flow != NULL && flow->passed) {
+		flow_remove(flow, gate->sink);
+		flow = NULL;
 	}
 	ruling_client(gate, key, arrival->uid_known, arrival->uid, now, &client);
 	if (!client.governed) {
@@ -231,6 +323,10 @@ static void judge_datagram(struct gate *gate, const struct arrival *arrival,
 	}
 	if (verdict->asks_hook) {
 		ask_connect(gate, arrival, packet, key, &client, &ruling, now);
+		return;
+	}
+	if (!verdict_refuses(verdict) && ruling.reads) {
+		open_datagrams(gate, arrival, packet, key, &client, &ruling, now);
 		return;
 	}
 	if (!verdict_refuses(verdict)) {
@@ -292,36 +388,6 @@ static void judge_new_flow(struct gate *gate, const struct arrival *arrival,
 	} else {
 		settle_pass(gate, arrival, MARK_WATCHED);
 	}
-}
-
-/*
- * Asks for FLOW's connect verdict again when the policy has changed since. True: FLOW and its held
- * packets are refused now, ARRIVAL is not yet ended.
- */
-static bool judge_again(struct gate *gate, struct flow *flow, uint64_t now)
-{
-	const struct reader_slot *reader = flow->reader;
-	const struct name *name = reader != NULL && reader->pinned ? &reader->name : NULL;
-	struct client_match client;
-
-	/* one that is ASKING is judged anew when its answer comes */
-	if (flow->generation == gate->generation || flow->state == FLOW_REFUSED ||
-	    flow->state == FLOW_ASKING)
-		return false;
-	ruling_client(gate, &flow->key, flow->uid_known, flow->uid, now, &client);
-	flow->generation = gate->generation;
-	flow->policy = client.policy;
-	flow->root = client.root;
-	if (!client.governed)
-		return false;
-	struct ruling ruling = ruling_connect(gate, &flow->key, &client, name, flow->opened);
-
-	/* the hook has let it through, and the new policy would ask it again */
-	if (!verdict_refuses(&ruling.verdict) || (ruling.verdict.asks_hook && flow->lifted))
-		return false;
-	report_connect(gate, &flow->key, &client, &ruling, now);
-	settle_refuse(gate, flow, NULL, &ruling.verdict, now);
-	return true;
 }
 
 /* A packet of a known flow that begins no other. */
@@ -399,7 +465,10 @@ void judge_hooked(struct gate *gate, struct flow *flow, uint64_t id, const struc
 	}
 	if (changed && judge_again(gate, flow, now))
 		return;
-	read_hooked(gate, flow, reply->answer, changed ? NULL : words, now);
+	if (flow->key.protocol == IPPROTO_UDP)
+		datagram_hooked(gate, flow, reply->answer, changed ? NULL : words, now);
+	else
+		read_hooked(gate, flow, reply->answer, changed ? NULL : words, now);
 }
 
 /* FLOW ends without a word to its client: what is held is dropped, what comes is refused. */

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "hook/hooks.h"
+#include "inspect/initial.h"
 #include "message.h"
 #include "nfq/audit.h"
 #include "nfq/flow.h"
@@ -221,6 +222,14 @@ static int start_secrets(void)
 	return error;
 }
 
+static int start_quic(void)
+{
+	gate.initial = initial_new();
+	if (gate.initial == NULL)
+		failed("cannot read QUIC: libcrypto has no AES-128, or memory is short");
+	return gate.initial == NULL ? -ENOMEM : 0;
+}
+
 static int start(void)
 {
 	static struct message message;
@@ -249,6 +258,8 @@ static int start(void)
 	close_descriptors(&message);
 	if (error == 0)
 		error = start_secrets();
+	if (error == 0)
+		error = start_quic();
 	if (error < 0)
 		return error;
 	error = privilege_begin(problem, sizeof(problem));

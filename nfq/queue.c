@@ -144,6 +144,9 @@ static int packet_callback(const struct nlmsghdr *header, void *data)
 	}
 	if (attributes[NFQA_CAP_LEN] != NULL)
 		arrival.whole = ntohl(mnl_attr_get_u32(attributes[NFQA_CAP_LEN])) <= arrival.length;
+	if (attributes[NFQA_SKB_INFO] != NULL)
+		arrival.merged =
+			(ntohl(mnl_attr_get_u32(attributes[NFQA_SKB_INFO])) & NFQA_SKB_GSO) != 0;
 	if (attributes[NFQA_MARK] != NULL)
 		arrival.mark = ntohl(mnl_attr_get_u32(attributes[NFQA_MARK]));
 	if (attributes[NFQA_IFINDEX_INDEV] != NULL)

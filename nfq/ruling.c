@@ -75,8 +75,7 @@ struct ruling ruling_connect(struct gate *gate, const struct flow_key *key,
 
 	if (client->unknown && (!verdict_refuses(&ruling.verdict) || ruling.verdict.asks_hook))
 		ruling.verdict = ruling_own();
-	if ((!verdict_refuses(&ruling.verdict) || ruling.verdict.asks_hook) &&
-	    key->protocol == IPPROTO_TCP)
+	if (!verdict_refuses(&ruling.verdict) || ruling.verdict.asks_hook)
 		ruling.reads = policy_reads_first_bytes(gate->image, &subject, &connection, now);
 	return ruling;
 }

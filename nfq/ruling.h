@@ -17,7 +17,7 @@ void ruling_client(struct gate *gate, const struct flow_key *key, bool uid_known
 
 struct ruling {
 	struct verdict verdict;
-	bool reads;              /* TCP: its first bytes are to be read if it is not refused */
+	bool reads;              /* its first bytes are to be read if it is not refused */
 	const struct name *name; /* the one pinned name, NULL for none or several; good until the
 				    next ruling */
 };

@@ -448,6 +448,9 @@ static void test_headers(void **state)
 	}
 
 	struct seal seal = seal_first("original");
+	feed_hello(&play, &seal, "a.example");
+	feed(&play, (const uint8_t *)"\xa0\0\0\0\1\x08original\0\x01x", 18);
+	EXPECT(&play, "tls a.example; pass"); /* RFC 9287 */
 	seal.bits = 0x04;
 	feed_text(&play, &seal, "\x01", 1);
 	EXPECT(&play, "tls reserved bits of a QUIC packet are set");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "inspect/initial.h"
 #include "inspect/packet.h"
 #include "nfq/audit.h"
 #include "notice.h"
@@ -112,6 +113,7 @@ void hook_says(unsigned number, enum hook_answer answer)
 	assert_int_equal(endings_missing(), 0);
 }
 
+static struct initial *initial; /* for all tests of a program */
 static struct sink sink = {.verdict = sink_verdict, .audit = sink_audit};
 
 /* The real ones, as settled as in the gate. */
@@ -138,7 +140,11 @@ int fixture_reset(void **state)
 	audit_blocks = false;
 	engine = (struct engine){.reads = true, .searches = true};
 	now = 1000000;
-	gate = (struct gate){.sink = &sink,
+	if (initial == NULL)
+		initial = initial_new();
+	assert_non_null(initial);
+	gate = (struct gate){.initial = initial,
+			     .sink = &sink,
 			     .secrets = shapes(),
 			     .interface_name = interface_name,
 			     .cgroup_of = cgroup_of,
@@ -250,6 +256,7 @@ uint32_t send_spec(const struct spec *spec)
 	struct arrival arrival = {.bytes = bytes,
 				  .length = length,
 				  .whole = !spec->cut,
+				  .merged = spec->merged,
 				  .id = ++packets,
 				  .mark = mark,
 				  .interface = spec->interface,
@@ -336,6 +343,8 @@ struct verdict policy_request(const struct policy_image *image, const struct sub
 
 	if (request->malformed)
 		verdict.reason = REASON_MALFORMED;
+	else if (request->kind == REQUEST_OTHER && engine.reads_quic)
+		verdict.reason = REASON_SCHEME;
 	else if (strncmp(request->host.name.text, "bad", 3) == 0)
 		verdict.reason = REASON_NAME_MISMATCH;
 	else if (request->secret || strncmp(request->host.name.text, "evil", 4) == 0)
@@ -369,9 +378,10 @@ bool policy_reads_first_bytes(const struct policy_image *image, const struct sub
 {
 	(void)image;
 	(void)subject;
-	(void)connection;
 	(void)at;
-	return engine.reads;
+	return connection->protocol == IPPROTO_TCP
+		       ? engine.reads
+		       : connection->protocol == IPPROTO_UDP && engine.reads_quic;
 }
 
 bool policy_searches_secrets(const struct policy_image *image, policy_index policy)

@@ -32,11 +32,14 @@ struct engine {
 	uint64_t cgroup;        /* of TCP sockets */
 	struct verdict connect; /* OUTCOME_ALLOW at first */
 	bool ignores;           /* clients are not governed */
-	bool reads;             /* first bytes are read; true at first */
+	bool reads;             /* first bytes of TCP are read; true at first */
+	bool reads_quic;        /* and of UDP; false at first */
 	bool audit_mode;        /* no denial is enforced */
 	bool searches;          /* for secrets; true at first */
 	/* requests: a host that begins with "bad" is a name_mismatch, "evil" secret_url, as is a
 	 * secret; malformed ones are malformed, others allowed */
+	/* requests: what is no QUIC is scheme; a host that begins with "bad" is a name_mismatch, "evil" secret_url; malformed
+	 * ones are malformed, others allowed */
 	unsigned connects, requests, early;
 	struct pin pins[4];
 	size_t pin_count;
@@ -94,6 +97,7 @@ struct spec {
 	bool ipv6;
 	uint8_t protocol; /* 0: TCP; UDP and ICMP for others */
 	bool cut;         /* the kernel cut it off */
+	bool merged;      /* several in one */
 	bool uid_known;
 	uint32_t uid;
 	bool fragment;
