@@ -18,15 +18,7 @@
 
 static const char *const hooks[] = {[HOOK_OUTPUT] = "output", [HOOK_FORWARD] = "forward", NULL};
 static const char *const governs[] = {"users", "all", NULL};
-
-static void parse_quic(struct load *load, const struct yaml_node *value,
-		       const struct option *option, void *target)
-{
-	(void)target;
-	if (value->kind != YAML_SCALAR || strcmp(value->text, "refuse") != 0)
-		load_error(load, value, "%s must be refuse: nothing else is built yet",
-			   option->key);
-}
+static const char *const quics[] = {"refuse", "inspect", NULL}; /* by quic_inspect */
 
 static void parse_mark_mask(struct load *load, const struct yaml_node *value,
 			    const struct option *option, void *target)
@@ -66,7 +58,7 @@ static const struct option gate_options[] = {
 	{"govern", option_word, GATE(govern_all), .words = governs},
 	{"queue", option_u16, GATE(queue), .least = 0, .most = 65535},
 	{"mark_mask", parse_mark_mask, GATE(mark_mask)},
-	{"quic", parse_quic, GATE(quic_inspect)},
+	{"quic", option_word, GATE(quic_inspect), .words = quics},
 };
 
 void gate_section(struct load *load, const struct yaml_node *value, const struct option *option,
@@ -76,6 +68,7 @@ void gate_section(struct load *load, const struct yaml_node *value, const struct
 
 	options_parse(load, value, option->key, gate_options, COUNT(gate_options), target);
 	private->config.source.govern_all = private->config.settings.gate.govern_all;
+	private->config.source.quic_inspect = private->config.settings.gate.quic_inspect;
 	if (private->config.interface_count > 0 &&
 	    private->config.settings.gate.hook == HOOK_OUTPUT)
 		load_warning(load, value, "gate: the gate sees no interfaces with `hook: output`");
@@ -205,8 +198,8 @@ void gate_print(const struct config_private *private, FILE *out)
 	for (size_t i = 0; i < config->interface_count; i++)
 		fprintf(out, "%s\"%s\"", i == 0 ? "" : ", ", config->interfaces[i]);
 	fputs("]\n", out);
-	fprintf(out, "  queue: %u\n  mark_mask: 0x%08x\n  quic: refuse\n", gate->queue,
-		gate->mark_mask);
+	fprintf(out, "  queue: %u\n  mark_mask: 0x%08x\n  quic: %s\n", gate->queue, gate->mark_mask,
+		quics[gate->quic_inspect]);
 	fputs("log:\n", out);
 	option_print("file", config->log_file, out);
 	fprintf(out, "  allowed: %s\n", config->settings.log_allowed ? "true" : "false");

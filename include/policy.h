@@ -175,7 +175,10 @@ struct request {
 struct verdict policy_request(const struct policy_image *image, const struct subject *subject,
 			      const struct request *request, uint64_t now);
 
-/* Whether first bytes to this destination are read at all: false where `allow_raw` names it. */
+/*
+ * Whether first bytes to this destination are read at all: of TCP, and of QUIC where it is inspected;
+ * not where `allow_raw` names it.
+ */
 bool policy_reads_first_bytes(const struct policy_image *image, const struct subject *subject,
 			      const struct connection *connection, uint64_t now);
 

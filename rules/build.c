@@ -612,6 +612,7 @@ int policy_image_build(const struct config_source *source, void **image, size_t 
 		header(&b)->version = IMAGE_VERSION;
 		header(&b)->generation = source->generation;
 		header(&b)->govern_all = source->govern_all;
+		header(&b)->quic_inspect = source->quic_inspect;
 		error = build_policies(&b, source);
 	}
 	if (error == 0)

@@ -12,6 +12,8 @@
 
 /* RFC 7858 section 3.1, RFC 9250 section 4.1: DNS over TLS and over QUIC. */
 #define PORT_DNS_OVER_TLS 853
+/* RFC 9114 section 3.1: HTTP/3 at the port of https. */
+#define PORT_QUIC 443
 
 void flow_begin(const struct judge *judge, const struct connection *connection, uint64_t now,
 		struct flow *out)
@@ -393,6 +395,20 @@ static bool root_needs(const struct flow *flow)
 	       (port == 67 || port == 68 || port == 123 || port == 547);
 }
 
+/* What is read as QUIC, wherever it goes. */
+static bool is_quic(const struct flow *flow)
+{
+	return flow->judge->image->quic_inspect != 0 && flow->connection->protocol == IPPROTO_UDP &&
+	       flow->connection->port == PORT_QUIC;
+}
+
+/* A list of services lets datagrams go unread only where datagrams are allowed at all. */
+static bool opens_raw(const struct flow *flow)
+{
+	return flow->connection->protocol == IPPROTO_TCP ||
+	       policy_is(flow->judge->policy, OPTION_UDP_ALLOW);
+}
+
 static bool rule_protocol(const struct flow *flow, struct verdict *out)
 {
 	enum policy_option option;
@@ -402,8 +418,10 @@ static bool rule_protocol(const struct flow *flow, struct verdict *out)
 		return false;
 	case IPPROTO_UDP:
 		option = OPTION_UDP_ALLOW;
+		if (is_quic(flow)) /* its name is read */
+			return false;
 		/* browsers then fall back to TCP, where the name can be read */
-		if (flow->connection->port == 443 && !flow->judge->lifted)
+		if (flow->connection->port == PORT_QUIC && !flow->judge->lifted)
 			return judge_deny(REASON_PROTOCOL, (struct place){0}, out);
 		break;
 	case IPPROTO_ICMP:
@@ -497,11 +515,11 @@ bool policy_reads_first_bytes(const struct policy_image *image, const struct sub
 	if (connection->destination.family == ADDRESS_NONE)
 		return true;
 	flow_begin(&judge, connection, now, &flow);
-	if (connection->protocol != IPPROTO_TCP)
-		return connection->protocol == IPPROTO_UDP && connection->port == 443;
+	if (connection->protocol != IPPROTO_TCP && !is_quic(&flow))
+		return false;
 	return !flow_is_our_dns(&flow, &place) &&
 	       !(judge_is_infrastructure(&connection->destination, connection->port,
 					 connection->protocol, &place) &&
 		 judge_opens_infrastructure(&judge)) &&
-	       !flow_is_listed_in(&flow, LIST_ALLOW_RAW);
+	       !(opens_raw(&flow) && flow_is_listed_in(&flow, LIST_ALLOW_RAW));
 }

@@ -160,6 +160,8 @@ struct policy_image {
 	uint32_t size; /* of the whole image */
 	uint32_t govern_all;
 	uint64_t generation;
+	uint32_t quic_inspect;
+	uint32_t reserved;
 	struct image_span policies;
 	struct image_span clients;
 	struct image_span selectors;

@@ -126,6 +126,7 @@ struct config_source {
 		listen;        /* host prefixes with port: the resolver's sockets, open for DNS */
 	struct match_list own; /* host prefixes with port: control, metrics: `self` */
 	bool govern_all;
+	bool quic_inspect; /* gate: {quic: inspect} */
 };
 
 /*

@@ -88,8 +88,8 @@ static void findings_have_exact_places(void **state)
 		 "f:1:19: error: mark_mask must be at least 8 adjacent bits\n"},
 		{"gate: {mark_mask: 0x1fe01}",
 		 "f:1:19: error: mark_mask must be at least 8 adjacent bits\n"},
-		{"gate: {quic: inspect}",
-		 "f:1:14: error: quic must be refuse: nothing else is built yet\n"},
+		{"gate: {quic: allow}",
+		 "f:1:14: error: quic must be refuse or inspect, not 'allow'\n"},
 		{"log: {file: relative.log}",
 		 "f:1:13: error: file must be an absolute path of at most 255 octets\n"},
 		{"log: {file: \"/a\\nb\"}",
@@ -343,7 +343,7 @@ static const char *const good_texts[] = {
 	"resolver: {upstream: [169.254.169.254]}",
 	"gate: {enabled: false, hook: forward, govern: all, queue: 0, mark_mask: 0xff, quic: "
 	"refuse}",
-	"gate: {mark_mask: 4278190080}",
+	"gate: {mark_mask: 4278190080, quic: inspect}",
 	"log: {file: /var/log/pinfold.json, allowed: true}\ncontrol: {socket: /run/x.sock}\n"
 	"pins: {capacity: 1000}\nuser: nobody\n",
 	"floor: {names: [secrets.example.com], addresses: [10.9.9.9, \"fd00:9::/64\"]}",

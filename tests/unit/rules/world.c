@@ -244,6 +244,10 @@ void world_init(struct world *world, const char *words)
 			world->subject.root = true;
 			continue;
 		}
+		if (strcmp(word, "quic") == 0) {
+			world->source.quic_inspect = true;
+			continue;
+		}
 		if (mark == NULL)
 			fail("no word of a policy", word);
 		*mark = '\0';
@@ -428,6 +432,8 @@ static bool request_word(struct question_words *q, char *word)
 			r->connection.port = (uint16_t)atoi(at + 1);
 		}
 		r->connection.destination = world_address(word + 3);
+	} else if (strcmp(word, "udp") == 0) {
+		r->connection.protocol = IPPROTO_UDP;
 	} else if (strcmp(word, "secret") == 0) {
 		r->secret = true;
 	} else if (strcmp(word, "malformed") == 0) {
