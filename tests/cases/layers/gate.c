@@ -155,7 +155,7 @@ static void fill_pins(const struct row *row, const struct endpoint *to)
 	static const uint8_t seed[16] = "a fixed seed";
 	const struct client_origin origin = {.source = source_for(&to->address),
 					     .interface = "row0"};
-	struct pins_writer *writer;
+	static struct pins_writer *writer;
 	struct client_match client;
 	struct pins_table *table;
 	int writable, readable;
@@ -344,7 +344,7 @@ static void ask_request(const struct row *row)
 
 int main(int argc, char **argv)
 {
-	struct row row;
+	static struct row row;
 
 	row_read(argc, argv, &row);
 	if (strcmp(row.stage, "connect") == 0 && row.word_count == 2)

@@ -107,13 +107,13 @@ int main(int argc, char **argv)
 	static const struct pins_limits limits = {.capacity = 1024, .per_client = 1024};
 	static struct respond respond;
 	struct serve_policy policy = {.mapping = NULL};
-	struct judge_answer answer;
+	static struct judge_answer answer;
 	struct local_answer local;
 	struct message message;
 	struct query query = {.next = NULL};
 	uint16_t type = 1;
 	int sockets[2], writable, readable;
-	struct row row;
+	static struct row row;
 
 	row_read(argc, argv, &row);
 	bool answers = strcmp(row.stage, "answer") == 0;

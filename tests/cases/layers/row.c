@@ -4,25 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct policy_image *read_image(const char *path)
+static void read_image(const char *path, struct row *row)
 {
 	struct config_findings findings;
-	struct config *config = config_read(path, &findings);
-	const struct policy_image *image;
 	struct policy_hook hook;
 	void *bytes;
 	size_t size;
 
+	row->config = config_read(path, &findings);
 	config_findings_free(&findings);
-	if (config == NULL)
+	if (row->config == NULL)
 		exit(2);
-	if (policy_image_build(&config->source, &bytes, &size) < 0 ||
-	    policy_image_open(bytes, size, &image) < 0)
+	if (policy_image_build(&row->config->source, &bytes, &size) < 0 ||
+	    policy_image_open(bytes, size, &row->image) < 0)
 		abort();
 	/* without --ask-hook a row says what the verdict is before the hook */
-	if (policy_hook(image, POLICY_DEFAULT, &hook))
+	if (policy_hook(row->image, POLICY_DEFAULT, &hook))
 		exit(ROW_UNSEEN);
-	return image;
 }
 
 static void take_pin(struct row *row, const char *text, bool expired)
@@ -40,7 +38,7 @@ static void take_pin(struct row *row, const char *text, bool expired)
 static void take_option(struct row *row, const char *option, const char *value)
 {
 	if (strcmp(option, "-c") == 0)
-		row->image = read_image(value);
+		read_image(value, row);
 	else if (strcmp(option, "--pinned") == 0 || strcmp(option, "--expired") == 0)
 		take_pin(row, value, option[2] == 'e');
 	else if (strcmp(option, "--cname") == 0)

@@ -20,6 +20,7 @@ struct row_pin {
 };
 
 struct row {
+	struct config *config;
 	const struct policy_image *image;
 	const char *stage;
 	const char *words[ROW_WORDS], *cnames[ROW_WORDS];
