@@ -52,5 +52,6 @@ extern const struct command command_pins;
 extern const struct command command_reload;
 extern const struct command command_report;
 extern const struct command command_run;
+extern const struct command command_selfcheck;
 extern const struct command command_status;
 extern const struct command command_suggest;

@@ -29,6 +29,7 @@ static const struct command *const commands[] = {
 	&command_suggest,
 	&command_report,
 	&command_rules,
+	&command_selfcheck,
 	&command_version,
 	&command_help,
 };

@@ -19,6 +19,7 @@ struct run_request {
 	int allow_count;
 	bool strict;
 	const char *report; /* NULL: none */
+	bool selfcheck;
 	char **command;
 };
 
@@ -61,13 +62,15 @@ static int take_options(int argc, char **argv, struct run_request *request, cons
 	int i = 1;
 
 	for (; i < argc && argv[i][0] == '-'; i++) {
-		const char *option = argv[i], *value;
+		const char *option = argv[i], *value = option;
 		if (strcmp(option, "--") == 0) {
 			i++;
 			break;
 		}
 		if (strcmp(option, "--strict") == 0)
 			request->strict = true;
+		else if (strcmp(option, "--selfcheck") == 0)
+			request->selfcheck = true;
 		else if (take_value(argc, argv, &i, "--report", &value))
 			request->report = value;
 		else if (take_value(argc, argv, &i, "--policy", &value))
@@ -76,7 +79,7 @@ static int take_options(int argc, char **argv, struct run_request *request, cons
 			allow[request->allow_count++] = value;
 		else
 			return command_usage_error(&command_run, "unknown option '%s'", option);
-		if (strcmp(option, "--strict") != 0 && value == NULL)
+		if (value == NULL)
 			return command_usage_error(&command_run, "%s needs a value", option);
 	}
 	if (i == argc)
@@ -108,24 +111,73 @@ static struct config *make_config(const struct run_request *request, const char 
 	return config;
 }
 
+/*
+ * For the audit lines: in memory, where COMMAND cannot write, whoever it is. Above the descriptors that
+ * are COMMAND's; the self-check inherits it and closes it before COMMAND.
+ */
+static int open_audit(bool inherited)
+{
+	int fd = memfd_create("audit", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	int high = fcntl(fd, inherited ? F_DUPFD : F_DUPFD_CLOEXEC, 3);
+	int error = -errno;
+	close(fd);
+	return high < 0 ? error : high;
+}
+
+/* `pinfold selfcheck -- COMMAND` in COMMAND's place; the words are the caller's to free. */
+static char **wrap_command(char **command, int witness, bool strict)
+{
+	static char program[] = "/proc/self/exe", name[] = "selfcheck", option[] = "--witness",
+		    strict_option[] = "--strict", end[] = "--";
+	static char number[16];
+	size_t count = 0, at = 0;
+
+	while (command[count] != NULL)
+		count++;
+	char **words = calloc(count + 8, sizeof(*words));
+	if (words == NULL)
+		return NULL;
+	snprintf(number, sizeof(number), "%d", witness);
+	words[at++] = program;
+	words[at++] = name;
+	words[at++] = option;
+	words[at++] = number;
+	if (strict)
+		words[at++] = strict_option;
+	words[at++] = end;
+	memcpy(words + at, command, count * sizeof(*words));
+	return words;
+}
+
 /* The run with what it needs beside its configuration; the status of COMMAND, or 2. */
 static int run_with(const struct run_request *request, struct config *config)
 {
+	bool strict = config->source.policies[0].default_deny.value;
+	char **words = NULL;
 	struct confine_options options = {
 		.config = config,
 		.libexec = libexec_folders(),
 		.command = request->command,
 	};
 
-	if (request->report != NULL) {
-		/* In memory, where COMMAND cannot write, whoever it is. */
-		options.audit = fcntl(memfd_create("audit", MFD_CLOEXEC), F_DUPFD_CLOEXEC, 3);
+	/* Better said now than after COMMAND has run. */
+	if (request->report != NULL && access(request->report, W_OK) < 0 && errno != ENOENT)
+		return command_error(STATUS_USAGE, "--report %s: %s", request->report,
+				     strerror(errno));
+	if (request->report != NULL || request->selfcheck) {
+		options.audit = open_audit(request->selfcheck);
 		if (options.audit < 0)
-			return command_error(STATUS_USAGE, "--report: %s", strerror(errno));
-		/* Better now than after COMMAND has run. */
-		if (access(request->report, W_OK) < 0 && errno != ENOENT)
-			return command_error(STATUS_USAGE, "--report %s: %s", request->report,
-					     strerror(errno));
+			return command_error(STATUS_USAGE, "cannot keep the audit lines: %s",
+					     strerror(-options.audit));
+	}
+	if (request->selfcheck) {
+		words = wrap_command(request->command, options.audit, strict);
+		if (words == NULL)
+			return command_error(STATUS_USAGE, "out of memory");
+		options.command = words;
 	}
 	int status = confine_run(&options);
 	if (request->report != NULL) {
@@ -133,6 +185,7 @@ static int run_with(const struct run_request *request, struct config *config)
 		if (status == STATUS_OK)
 			status = written;
 	}
+	free(words);
 	return status;
 }
 
@@ -156,13 +209,17 @@ static int run_run(int argc, char **argv)
 const struct command command_run = {
 	.name = "run",
 	.summary = "run a command whose only way out is through us",
-	.usage = "pinfold run [--policy FILE] [--allow HOST[:PORT]]… [--strict] [--report FILE] -- "
+	.usage = "pinfold run [--policy FILE] [--allow HOST[:PORT]]… [--strict] [--selfcheck] "
+		 "[--report FILE] -- "
 		 "COMMAND…",
 	.options =
 		"  --policy FILE         a configuration, whose policy `default` governs\n"
 		"  --allow HOST[:PORT]   one more entry of allow_hosts; forbids nothing by itself\n"
 		"  --report FILE         afterwards, what was reached and refused: .html, or "
 		"Markdown\n"
+		"  --selfcheck           try first whether what must be refused is refused, and "
+		"start\n"
+		"                        COMMAND only then\n"
 		"  --strict              default: deny; what no list allows is refused\n"
 		"Works for root, and for an ordinary user with pasta (package passt). What COMMAND "
 		"leaves\n"
