@@ -12,12 +12,13 @@
 #include "address.h"
 
 struct tcp;
+struct udp;
 
 struct path {
 	uint8_t protocol; /* IPPROTO_UDP or IPPROTO_TCP */
 	struct endpoint client, server;
 	uint32_t interface; /* index of the input interface, 0 unknown */
-	int fd;             /* UDP: the listening socket */
+	struct udp *udp;    /* UDP: the listening socket */
 	uint32_t scope;     /* UDP over a link-local address */
 	struct tcp *tcp;    /* TCP: the connection's table, slot and serial number */
 	uint32_t slot;
@@ -27,8 +28,11 @@ struct path {
 /* The most that a reply may have on this path, whatever the client can take. */
 size_t path_limit(const struct path *path);
 
-/* Sends a reply; one that cannot be sent is lost, as datagrams are. TCP: every query of a
- * connection has exactly one reply or path_drop(). */
+/*
+ * Sends a reply, at the latest when the callback of the event loop ends that this is called from; one
+ * that cannot be sent is lost, as datagrams are. TCP: every query of a connection has exactly one
+ * reply or path_drop().
+ */
 void path_send(const struct path *path, const uint8_t *bytes, size_t size);
 
 /* No reply will come. */

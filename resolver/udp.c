@@ -4,28 +4,44 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Datagrams taken at once; after them the loop looks at other sockets. */
-#define BATCH 32
+#include "resolver/query.h"
 
+/* Datagrams taken at once, and replies sent at once; after them the loop looks at other sockets. */
+#define BATCH 64
+
+/* One datagram in the form of recvmmsg() and sendmmsg(), but its octets. */
+union control {
+	char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	struct cmsghdr align;
+};
+struct datagrams {
+	struct mmsghdr messages[BATCH];
+	struct iovec parts[BATCH];
+	struct sockaddr_storage peers[BATCH];
+	union control control[BATCH];
+};
+
+/*
+ * A system call costs more than a cached answer. So replies to the queries of one batch are gathered
+ * and leave together when the batch is done; what comes at another time leaves at once.
+ */
 struct udp {
 	int fd;
 	struct event *readable;
 	udp_query *query;
 	void *context;
 	struct endpoint bound;
-	struct mmsghdr messages[BATCH];
-	struct iovec parts[BATCH];
-	struct sockaddr_storage peers[BATCH];
-	union {
-		char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-		struct cmsghdr align;
-	} control[BATCH];
-	uint8_t bytes[BATCH][UDP_QUERY_MAX + 1];
+	bool gathering;
+	unsigned reply_count;
+	struct datagrams in, out;
+	uint8_t queries[BATCH][UDP_QUERY_MAX];
+	uint8_t replies[BATCH][QUERY_UDP_SIZE_MAX];
 };
 
 static void take_arrival(struct msghdr *header, struct path *path)
@@ -47,9 +63,9 @@ static void take_arrival(struct msghdr *header, struct path *path)
 
 static void handle(struct udp *udp, unsigned index)
 {
-	struct msghdr *header = &udp->messages[index].msg_hdr;
-	struct path path = {.protocol = IPPROTO_UDP, .fd = udp->fd, .server = udp->bound};
-	const struct sockaddr *peer = (const struct sockaddr *)&udp->peers[index];
+	struct msghdr *header = &udp->in.messages[index].msg_hdr;
+	struct path path = {.protocol = IPPROTO_UDP, .udp = udp, .server = udp->bound};
+	const struct sockaddr *peer = (const struct sockaddr *)&udp->in.peers[index];
 
 	/* Port 0 can get no answer. */
 	if (endpoint_from_sockaddr(peer, &path.client) != 0 || path.client.port == 0 ||
@@ -58,28 +74,59 @@ static void handle(struct udp *udp, unsigned index)
 	if (peer->sa_family == AF_INET6)
 		path.scope = ((const struct sockaddr_in6 *)peer)->sin6_scope_id;
 	take_arrival(header, &path);
-	udp->query(udp->context, &path, udp->bytes[index], udp->messages[index].msg_len);
+	udp->query(udp->context, &path, udp->queries[index], udp->in.messages[index].msg_len);
+}
+
+/* Makes a place ready for another datagram. */
+static void make_ready(struct udp *udp, unsigned index)
+{
+	struct datagrams *in = &udp->in;
+
+	in->parts[index] = (struct iovec){udp->queries[index], UDP_QUERY_MAX};
+	in->messages[index].msg_hdr = (struct msghdr){
+		.msg_name = &in->peers[index],
+		.msg_namelen = sizeof(in->peers[index]),
+		.msg_iov = &in->parts[index],
+		.msg_iovlen = 1,
+		.msg_control = &in->control[index],
+		.msg_controllen = sizeof(in->control[index]),
+	};
+}
+
+/*
+ * Sends what is gathered. A reply that the kernel refuses is left out; when it has no room for more,
+ * the rest is lost. sendmmsg() and not sendmsg(): the latter obeys the guard of upstream traffic.
+ */
+static void flush(struct udp *udp)
+{
+	unsigned sent = 0;
+
+	while (sent < udp->reply_count) {
+		int count = sendmmsg(udp->fd, &udp->out.messages[sent], udp->reply_count - sent,
+				     MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (count > 0)
+			sent += (unsigned)count;
+		else if (errno == EAGAIN)
+			break;
+		else if (errno != EINTR)
+			sent++;
+	}
+	udp->reply_count = 0;
 }
 
 static void on_readable(evutil_socket_t fd, short events, void *context)
 {
 	struct udp *udp = context;
+	int count = recvmmsg(fd, udp->in.messages, BATCH, MSG_DONTWAIT, NULL);
 
 	(void)events;
-	for (size_t i = 0; i < BATCH; i++) {
-		udp->parts[i] = (struct iovec){udp->bytes[i], UDP_QUERY_MAX};
-		udp->messages[i].msg_hdr = (struct msghdr){
-			.msg_name = &udp->peers[i],
-			.msg_namelen = sizeof(udp->peers[i]),
-			.msg_iov = &udp->parts[i],
-			.msg_iovlen = 1,
-			.msg_control = &udp->control[i],
-			.msg_controllen = sizeof(udp->control[i]),
-		};
-	}
-	int count = recvmmsg(fd, udp->messages, BATCH, MSG_DONTWAIT, NULL);
-	for (int i = 0; i < count; i++)
+	udp->gathering = true;
+	for (int i = 0; i < count; i++) {
 		handle(udp, (unsigned)i);
+		make_ready(udp, (unsigned)i);
+	}
+	udp->gathering = false;
+	flush(udp);
 }
 
 /* Answers are not fragmented by us and believe no ICMP about the path (RFC 9715 section 3.1). */
@@ -116,6 +163,8 @@ int udp_new(struct event_base *base, int fd, udp_query *query, void *context, st
 	if (error == 0) {
 		*udp = (struct udp){
 			.fd = fd, .query = query, .context = context, .bound = udp->bound};
+		for (unsigned i = 0; i < BATCH; i++)
+			make_ready(udp, i);
 		udp->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, udp);
 		if (udp->readable == NULL || event_add(udp->readable, NULL) != 0)
 			error = -ENOMEM;
@@ -164,23 +213,26 @@ static void set_source(struct msghdr *header, const struct path *path)
 
 void udp_send(const struct path *path, const uint8_t *bytes, size_t size)
 {
-	struct sockaddr_storage peer;
-	union {
-		char bytes[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec part = {(void *)(uintptr_t)bytes, size};
-	struct mmsghdr message = {.msg_hdr = {.msg_name = &peer,
-					      .msg_iov = &part,
-					      .msg_iovlen = 1,
-					      .msg_control = &control,
-					      .msg_controllen = sizeof(control)}};
+	struct udp *udp = path->udp;
+	struct datagrams *out = &udp->out;
+	unsigned index = udp->reply_count;
 
-	message.msg_hdr.msg_namelen = endpoint_to_sockaddr(&path->client, &peer);
-	if (peer.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&peer)->sin6_scope_id = path->scope;
-	set_source(&message.msg_hdr, path);
-	/* sendmmsg() and not sendmsg(): the latter obeys the guard of upstream traffic. */
-	while (sendmmsg(path->fd, &message, 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR)
-		continue;
+	if (size > sizeof(udp->replies[index]))
+		return;
+	memcpy(udp->replies[index], bytes, size);
+	out->parts[index] = (struct iovec){udp->replies[index], size};
+	out->messages[index].msg_hdr = (struct msghdr){
+		.msg_name = &out->peers[index],
+		.msg_namelen = endpoint_to_sockaddr(&path->client, &out->peers[index]),
+		.msg_iov = &out->parts[index],
+		.msg_iovlen = 1,
+		.msg_control = &out->control[index],
+		.msg_controllen = sizeof(out->control[index]),
+	};
+	if (out->peers[index].ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&out->peers[index])->sin6_scope_id = path->scope;
+	set_source(&out->messages[index].msg_hdr, path);
+	udp->reply_count++;
+	if (!udp->gathering || udp->reply_count == BATCH)
+		flush(udp);
 }
