@@ -79,6 +79,7 @@ static void parse_date(struct load *load, const struct yaml_node *value,
 
 static const struct option cache_options[] = {
 	{"messages", option_size, SETTING(message_cache_bytes), .least = 65536, .most = 1u << 30},
+	{"answers", option_size, SETTING(answer_cache_bytes), .least = 65536, .most = 1u << 30},
 	{"rrsets", option_size, SETTING(rrset_cache_bytes), .least = 65536, .most = 1u << 30},
 };
 
@@ -140,6 +141,7 @@ void resolver_defaults(struct config_private *private)
 	settings->pin_grace_seconds = 30;
 	settings->message_cache_bytes = 16u << 20;
 	settings->rrset_cache_bytes = 32u << 20;
+	settings->answer_cache_bytes = 16u << 20;
 	settings->qname_minimisation = 1;
 	settings->ipv4 = settings->ipv6 = 1;
 	private->strip_ech.value = true;
@@ -212,6 +214,7 @@ void resolver_print(const struct config_private *private, FILE *out)
 	fputs("  cache:\n", out);
 	print_size("messages", settings->message_cache_bytes, out);
 	print_size("rrsets", settings->rrset_cache_bytes, out);
+	print_size("answers", settings->answer_cache_bytes, out);
 	fprintf(out, "  qname_minimisation: %s\n", truth(settings->qname_minimisation));
 	fprintf(out, "  ipv4: %s\n", truth(settings->ipv4));
 	fprintf(out, "  ipv6: %s\n", truth(settings->ipv6));

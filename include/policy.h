@@ -75,6 +75,9 @@ bool policy_tells_users(const struct policy_image *image);
 /* Some client is chosen by cgroup: the packet's uid alone does not say whose it is. */
 bool policy_tells_cgroups(const struct policy_image *image);
 
+/* Some client is chosen by its input interface: else client_origin.interface need not be known. */
+bool policy_tells_interfaces(const struct policy_image *image);
+
 /* 0 and *OUT for a registered client or "host", or -ENOENT. */
 int policy_client_by_name(const struct policy_image *image, const char *name,
 			  struct client_match *out);

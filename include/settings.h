@@ -47,7 +47,8 @@ struct resolver_settings {
 	uint32_t threads;
 	uint32_t pin_min_seconds;
 	uint32_t pin_grace_seconds;
-	uint32_t message_cache_bytes, rrset_cache_bytes;
+	uint32_t message_cache_bytes, rrset_cache_bytes; /* of the recursion */
+	uint32_t answer_cache_bytes; /* of what is handed out, resolver/cache.h */
 	uint8_t qname_minimisation, ipv4, ipv6, upstream_nonpublic;
 	uint8_t refusal; /* enum refusal_form */
 };

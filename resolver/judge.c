@@ -17,6 +17,8 @@ struct message_bytes {
 	size_t size;
 };
 
+enum section { SECTION_ANSWER, SECTION_AUTHORITY, SECTION_ADDITIONAL, SECTION_COUNT };
+
 /* One record, its RDATA in the message. */
 struct record {
 	uint16_t type;
@@ -191,35 +193,57 @@ static int take_record(struct judge_answer *answer, const struct message_bytes *
 	}
 }
 
-/* Walks the records of all sections. A message whose structure breaks is malformed. */
-static int walk(struct judge_answer *answer, const struct message_bytes *message, bool host)
+/* What tells how long the answer may be kept. A TTL with its highest bit set is 0 (RFC 2181 section 8). */
+static void note_life(struct judge_answer *answer, const struct record *record, uint16_t type,
+		      enum section section, bool *first)
 {
+	uint32_t ttl = record->ttl > INT32_MAX ? 0 : record->ttl;
+
+	if (section == SECTION_ADDITIONAL)
+		return;
+	if (*first || ttl < answer->ttl)
+		answer->ttl = ttl;
+	*first = false;
+	if (section == SECTION_ANSWER && record->type == type)
+		answer->answered = true;
+	if (section == SECTION_AUTHORITY && record->type == QUERY_TYPE_SOA)
+		answer->has_soa = true;
+}
+
+/* Walks the records of all sections. A message whose structure breaks is malformed. */
+static int walk(struct judge_answer *answer, const struct message_bytes *message, uint16_t type)
+{
+	bool host = type == QUERY_TYPE_A || type == QUERY_TYPE_AAAA || type == QUERY_TYPE_SVCB ||
+		    type == QUERY_TYPE_HTTPS;
+	bool first = true;
 	struct reader reader = reader_init(message->bytes, message->size);
 	uint8_t owner[NAME_WIRE_MAX + 1];
-	uint32_t records[3];
+	uint32_t records[SECTION_COUNT];
 	int error = 0;
 
 	reader_u16(&reader);
 	answer->rcode = (uint8_t)(reader_u16(&reader) & 15);
 	uint16_t questions = reader_u16(&reader);
-	for (size_t s = 0; s < 3; s++)
+	for (size_t s = 0; s < SECTION_COUNT; s++)
 		records[s] = reader_u16(&reader);
 	for (; questions > 0 && !reader.failed; questions--) {
 		if (expand_name(message, &reader, owner) == 0)
 			reader.failed = true;
 		reader_u32(&reader);
 	}
-	for (size_t s = 0; s < 3; s++)
+	for (size_t s = 0; s < SECTION_COUNT; s++)
 		for (uint32_t i = 0; error == 0 && i < records[s] && !reader.failed; i++) {
-			struct record record = {.in_answer = s == 0};
+			struct record record = {.in_answer = s == SECTION_ANSWER};
 			if (expand_name(message, &reader, owner) == 0)
 				reader.failed = true;
 			record.type = reader_u16(&reader);
 			reader_u16(&reader);
 			record.ttl = reader_u32(&reader);
 			record.data = reader_sub(&reader, reader_u16(&reader));
-			if (!reader.failed)
-				error = take_record(answer, message, &record, host);
+			if (reader.failed)
+				break;
+			note_life(answer, &record, type, (enum section)s, &first);
+			error = take_record(answer, message, &record, host);
 		}
 	if (reader.failed)
 		answer->malformed = true;
@@ -229,10 +253,8 @@ static int walk(struct judge_answer *answer, const struct message_bytes *message
 int judge_read(const uint8_t *wire, size_t size, uint16_t type, struct judge_answer *out)
 {
 	const struct message_bytes message = {.bytes = wire, .size = size};
-	struct judge_answer answer = {.packet = NULL, .wire = wire, .wire_size = size};
-	bool host = type == QUERY_TYPE_A || type == QUERY_TYPE_AAAA || type == QUERY_TYPE_SVCB ||
-		    type == QUERY_TYPE_HTTPS;
-	int error = walk(&answer, &message, host);
+	struct judge_answer answer = {.packet = NULL};
+	int error = walk(&answer, &message, type);
 
 	if (error == 0) {
 		ldns_status status = ldns_wire2pkt(&answer.packet, wire, size);

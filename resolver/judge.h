@@ -24,10 +24,10 @@ struct judge_pin {
 struct judge_answer {
 	ldns_pkt *packet; /* NULL when it could not be parsed: malformed is set then */
 	uint8_t rcode;
-	const uint8_t *wire; /* as it was read, borrowed */
-	size_t wire_size;
 	bool malformed; /* a record that policy depends on breaks its grammar */
 	bool has_ech;
+	bool answered, has_soa; /* the answer section has the type asked for; the authority a SOA */
+	uint32_t ttl; /* seconds: the least of these two sections, 0 when they are empty */
 	struct address *addresses, *hints;
 	struct name *targets;
 	struct judge_pin *pins;

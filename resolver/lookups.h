@@ -37,6 +37,7 @@ struct query {
 	uint64_t generation; /* of the policy that `match` and the question's verdict are from */
 	uint32_t load;       /* lookups.c: index of the client's counter */
 	bool answered;       /* serve.c: while a lookup is being finished */
+	bool permitted; /* the question's verdict: allowed, and nothing was to be reported or asked */
 	/* The hook has had its word at stage `hooked_at`, under the policy of `generation`. */
 	bool hooked;
 	enum stage hooked_at;

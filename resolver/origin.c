@@ -122,7 +122,7 @@ void origin_free(struct origin *origin)
 	free(origin);
 }
 
-static const char *interface_name(const struct origin *origin, uint32_t index, char *buffer)
+const char *origin_interface(const struct origin *origin, uint32_t index, char *buffer)
 {
 	struct ifreq request = {.ifr_ifindex = (int)index};
 
@@ -133,19 +133,15 @@ static const char *interface_name(const struct origin *origin, uint32_t index, c
 	return buffer;
 }
 
-void origin_describe(struct origin *origin, const struct origin_arrival *arrival, char *interface,
+void origin_describe(struct origin *origin, const struct origin_arrival *arrival,
 		     struct client_origin *out)
 {
 	struct owner owner;
 
 	*out = (struct client_origin){.source = arrival->client.address};
 	out->own = is_own(origin, &arrival->client.address);
-	if (!out->own) {
-		out->interface = interface_name(origin, arrival->interface, interface);
-		return;
-	}
-	if (!owner_ask(&origin->owner, arrival->protocol, &arrival->client, &arrival->server,
-		       &owner))
+	if (!out->own || !owner_ask(&origin->owner, arrival->protocol, &arrival->client,
+				    &arrival->server, &owner))
 		return;
 	out->uid_known = true;
 	out->uid = owner.uid;

@@ -26,15 +26,17 @@ void origin_free(struct origin *origin);
 /* Where a query came in. */
 struct origin_arrival {
 	struct endpoint client, server;
-	uint8_t protocol;   /* IPPROTO_UDP or IPPROTO_TCP */
-	uint32_t interface; /* index of the input interface, 0 unknown */
+	uint8_t protocol; /* IPPROTO_UDP or IPPROTO_TCP */
 };
 
 #define ORIGIN_INTERFACE_SIZE 16u
 
 /*
- * Describes the arrival for policy_client(). INTERFACE (ORIGIN_INTERFACE_SIZE) keeps the name that
- * OUT->interface points to. The uid stays unknown when no socket of this host has these addresses.
+ * Describes the arrival for policy_client(), without the interface. The uid stays unknown when no socket of
+ * this host has these addresses.
  */
-void origin_describe(struct origin *origin, const struct origin_arrival *arrival, char *interface,
+void origin_describe(struct origin *origin, const struct origin_arrival *arrival,
 		     struct client_origin *out);
+
+/* The present name of an input interface in BUFFER (ORIGIN_INTERFACE_SIZE); NULL for none. */
+const char *origin_interface(const struct origin *origin, uint32_t index, char *buffer);

@@ -17,7 +17,7 @@ void path_send(const struct path *path, const uint8_t *bytes, size_t size)
 {
 	if (path->protocol == IPPROTO_TCP)
 		tcp_send(path, bytes, size);
-	else
+	else if (path->protocol == IPPROTO_UDP)
 		udp_send(path, bytes, size);
 }
 

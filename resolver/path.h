@@ -15,7 +15,7 @@ struct tcp;
 struct udp;
 
 struct path {
-	uint8_t protocol; /* IPPROTO_UDP or IPPROTO_TCP */
+	uint8_t protocol; /* IPPROTO_UDP or IPPROTO_TCP; 0: nobody waits for the reply */
 	struct endpoint client, server;
 	uint32_t interface; /* index of the input interface, 0 unknown */
 	struct udp *udp;    /* UDP: the listening socket */

@@ -10,8 +10,7 @@
 enum { FLAG_QR = 0x8000, FLAG_RD = 0x0100, FLAG_AD = 0x0020, FLAG_CD = 0x0010 };
 enum { OPT_DO = 0x8000 };
 
-/* Skips a wire name, compressed or not; compression is legal in records and never followed here. */
-static void skip_name(struct reader *reader)
+void query_skip_name(struct reader *reader)
 {
 	for (;;) {
 		uint8_t length = reader_u8(reader);
@@ -52,7 +51,7 @@ static bool read_additional(struct reader *reader, struct query_message *out, ui
 {
 	bool root = reader_left(reader) > 0 && *reader->at == 0;
 
-	skip_name(reader);
+	query_skip_name(reader);
 	uint16_t type = reader_u16(reader);
 	uint16_t class = reader_u16(reader);
 	uint32_t ttl = reader_u32(reader);

@@ -61,6 +61,11 @@ struct query_message {
  */
 enum query_result query_read(const uint8_t *bytes, size_t size, struct query_message *out);
 
+struct reader;
+
+/* Skips a wire name, compressed or not, without following it (RFC 1035 section 4.1.4). */
+void query_skip_name(struct reader *reader);
+
 /* Octets of the longest name in presentation form with every octet escaped, and the NUL. */
 #define QUERY_TEXT_SIZE 1024u
 

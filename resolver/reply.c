@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "resolver/reply.h"
 
-#include <errno.h>
 #include <string.h>
+
+#include "resolver/stored.h"
 
 enum { HEADER_QR = 0x8000, HEADER_TC = 0x0200, HEADER_RD = 0x0100, HEADER_RA = 0x0080 };
 enum { HEADER_AD = 0x0020, HEADER_CD = 0x0010 };
@@ -40,6 +41,17 @@ static void put_u32(struct reply *reply, uint32_t value)
 {
 	put_u16(reply, (uint16_t)(value >> 16));
 	put_u16(reply, (uint16_t)value);
+}
+
+static void lower_ttl(uint8_t *at, uint32_t age)
+{
+	uint32_t ttl = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+
+	ttl = ttl > age ? ttl - age : 0;
+	at[0] = (uint8_t)(ttl >> 24);
+	at[1] = (uint8_t)(ttl >> 16);
+	at[2] = (uint8_t)(ttl >> 8);
+	at[3] = (uint8_t)ttl;
 }
 
 void reply_begin(struct reply *reply, const struct query_message *query, uint8_t *bytes,
@@ -93,52 +105,17 @@ void reply_soa(struct reply *reply, uint32_t ttl)
 	reply->authorities++;
 }
 
-static bool push_all(ldns_pkt *packet, ldns_pkt_section section, const ldns_rr_list *list)
+void reply_stored(struct reply *reply, const struct stored *stored, uint32_t age)
 {
-	bool good = true;
+	uint8_t *at = room(reply, stored->records_size);
 
-	for (size_t i = 0; good && list != NULL && i < ldns_rr_list_rr_count(list); i++) {
-		ldns_rr *copy = ldns_rr_clone(ldns_rr_list_rr(list, i));
-		good = copy != NULL && ldns_pkt_push_rr(packet, section, copy);
-		if (!good)
-			ldns_rr_free(copy);
-	}
-	return good;
-}
-
-int reply_records(struct reply *reply, const ldns_rr_list *answer, const ldns_rr_list *authority)
-{
-	const struct query_message *query = reply->query;
-	size_t position = 0;
-	ldns_rr *question = NULL;
-	uint8_t *wire = NULL;
-	size_t size = 0;
-	int error = -ENOMEM;
-
-	ldns_pkt *packet = ldns_pkt_new();
-	if (packet != NULL &&
-	    ldns_wire2rr(&question, query->question, query->question_length, &position,
-			 LDNS_SECTION_QUESTION) == LDNS_STATUS_OK &&
-	    ldns_pkt_push_rr(packet, LDNS_SECTION_QUESTION, question)) {
-		question = NULL;
-		ldns_status status = LDNS_STATUS_MEM_ERR;
-		if (push_all(packet, LDNS_SECTION_ANSWER, answer) &&
-		    push_all(packet, LDNS_SECTION_AUTHORITY, authority))
-			status = ldns_pkt2wire(&wire, packet, &size);
-		if (status == LDNS_STATUS_OK && size >= reply->length) {
-			/* Header and question are the same octets in both; what follows is records.
-			 */
-			put_bytes(reply, wire + reply->length, size - reply->length);
-			reply->answers = ldns_pkt_ancount(packet);
-			reply->authorities = ldns_pkt_nscount(packet);
-			error = 0;
-		}
-	}
-	LDNS_FREE(wire);
-	ldns_rr_free(question);
-	if (packet != NULL)
-		ldns_pkt_free(packet);
-	return error;
+	if (at == NULL)
+		return;
+	memcpy(at, stored->records, stored->records_size);
+	for (size_t i = 0; i < stored->ttl_count; i++)
+		lower_ttl(at + stored->ttls[i], age);
+	reply->answers = stored->answers;
+	reply->authorities = stored->authorities;
 }
 
 /* Keeps header and question alone. */

@@ -10,13 +10,14 @@
  * TC set and no record at all, so that nothing is decided on half an answer.
  */
 
-#include <ldns/ldns.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "address.h"
 #include "resolver/query.h"
+
+struct stored;
 
 #define REPLY_SIZE_MAX 65535u
 
@@ -67,9 +68,11 @@ void reply_address(struct reply *reply, const struct address *address, uint32_t 
  */
 void reply_soa(struct reply *reply, uint32_t ttl);
 
-/* Takes the records of two lists (either may be NULL) with compressed names; call it once, and no
- * other record function. 0 or -ENOMEM. */
-int reply_records(struct reply *reply, const ldns_rr_list *answer, const ldns_rr_list *authority);
+/*
+ * The records of STORED, which answers the question of the reply's query (stored_key()), with AGE
+ * seconds off their TTLs; no other record function is called.
+ */
+void reply_stored(struct reply *reply, const struct stored *stored, uint32_t age);
 
 /* Writes header and OPT; LIMIT is what the transport takes. Returns the length of the whole. */
 size_t reply_finish(struct reply *reply, size_t limit);

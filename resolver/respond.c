@@ -87,10 +87,9 @@ static const char *client_of(const struct query *query, char *text)
 /* What a verdict is about. */
 struct matter {
 	enum stage stage;
-	const struct answer *answer;      /* STAGE_ANSWER */
-	const struct judge_answer *whole; /* of the recursion, else NULL */
-	bool secure;
-	const char *words; /* of or about the hook, for the log; "" for none */
+	const struct answer *answer; /* STAGE_ANSWER */
+	struct stored *stored;       /* what it is of; NULL for a local answer */
+	const char *words;           /* of or about the hook, for the log; "" for none */
 };
 
 static void audit(struct respond *respond, const struct query *query, const struct matter *matter,
@@ -159,18 +158,14 @@ static const char *ask_hook(struct respond *respond, const struct query *query,
 		.scheme = "",
 		.verdict = verdict,
 	};
-	struct waiting_matter waits = {
-		.stage = matter->stage, .verdict = *verdict, .secure = matter->secure};
+	const struct waiting_matter waits = {
+		.stage = matter->stage, .verdict = *verdict, .stored = matter->stored};
 
 	if (answer != NULL) {
 		question.addresses = answer->addresses;
 		question.address_count = answer->address_count;
 		question.hints = answer->hints;
 		question.hint_count = answer->hint_count;
-	}
-	if (matter->whole != NULL) {
-		waits.wire = matter->whole->wire;
-		waits.size = matter->whole->wire_size;
 	}
 	return waiting_ask(respond->waiting, respond->policy->image, query, &waits, &question,
 			   clock_ms(CLOCK_BOOTTIME));
@@ -205,7 +200,7 @@ static struct subject subject_of(const struct query *query)
 	return (struct subject){.policy = query->match.policy, .root = query->match.root};
 }
 
-bool respond_permits(struct respond *respond, const struct query *query)
+bool respond_permits(struct respond *respond, struct query *query)
 {
 	const struct subject subject = subject_of(query);
 	const struct question question = {.name = &query->message.name,
@@ -214,23 +209,21 @@ bool respond_permits(struct respond *respond, const struct query *query)
 	struct matter matter = {.stage = STAGE_RESOLVE, .words = ""};
 	struct verdict verdict;
 
+	query->permitted = false;
 	if (!query->match.governed)
 		return true;
-	if (!was_hooked(query, &matter, &verdict))
+	if (!was_hooked(query, &matter, &verdict)) {
 		verdict = policy_resolve(respond->policy->image, &subject, &question);
+		query->permitted = verdict.outcome == OUTCOME_ALLOW && !verdict.asks_hook;
+	}
 	return conclude(respond, query, &matter, &verdict);
 }
 
-/* WHOLE: the answer of the recursion that ANSWER is of, or NULL. */
-static bool judge(struct respond *respond, const struct query *query, const struct answer *answer,
-		  const struct judge_answer *whole, bool secure)
+static bool judge_local(struct respond *respond, const struct query *query,
+			const struct answer *answer)
 {
 	const struct subject subject = subject_of(query);
-	struct matter matter = {.stage = STAGE_ANSWER,
-				.answer = answer,
-				.whole = whole,
-				.secure = secure,
-				.words = ""};
+	struct matter matter = {.stage = STAGE_ANSWER, .answer = answer, .words = ""};
 	struct verdict verdict;
 
 	if (!query->match.governed)
@@ -241,22 +234,21 @@ static bool judge(struct respond *respond, const struct query *query, const stru
 }
 
 /*
- * Pins what the answer hands out, for the name that was asked. An answer without its pins must not
+ * Pins what the answer hands out, for the name that was asked; AGE seconds are off the TTLs. An answer without its pins must not
  * leave: the client would run into refusals. A client that nobody governs needs none, and pins of
  * its unjudged answers would serve others who share its key.
  */
 static bool pin(struct respond *respond, const struct query *query, const struct judge_pin *pins,
-		size_t count)
+		size_t count, uint32_t age, uint64_t now)
 {
 	const struct resolver_settings *settings = &respond->policy->settings.resolver;
-	uint64_t now = clock_ms(CLOCK_BOOTTIME);
 
 	if (!query->match.governed || query->message.name_error != NAME_OK)
 		return true;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t seconds = pins[i].ttl < settings->pin_min_seconds
-					   ? settings->pin_min_seconds
-					   : pins[i].ttl;
+		uint64_t seconds = pins[i].ttl > age ? pins[i].ttl - age : 0;
+		if (seconds < settings->pin_min_seconds)
+			seconds = settings->pin_min_seconds;
 		uint64_t expiry = now + (seconds + settings->pin_grace_seconds) * 1000;
 		if (pins_put(respond->pins, &query->match.key, &query->message.name,
 			     &pins[i].address, expiry, now) != 0) {
@@ -281,8 +273,8 @@ void respond_local(struct respond *respond, const struct query *query,
 
 	for (size_t i = 0; i < local->count; i++)
 		pins[i] = (struct judge_pin){.address = local->addresses[i], .ttl = LOCAL_TTL};
-	if (!judge(respond, query, &answer, NULL, false) ||
-	    !pin(respond, query, pins, local->count))
+	if (!judge_local(respond, query, &answer) ||
+	    !pin(respond, query, pins, local->count, 0, clock_ms(CLOCK_BOOTTIME)))
 		return;
 	reply_begin(&reply, &query->message, respond->reply, RCODE_NOERROR);
 	for (size_t i = 0; i < local->count; i++)
@@ -293,8 +285,8 @@ void respond_local(struct respond *respond, const struct query *query,
 }
 
 /* The client's own error says no more than that there is no such host. */
-static void tell_failure(struct respond *respond, const struct query *query,
-			 const struct recursion_result *result)
+void respond_tell_failure(struct respond *respond, const struct query *query,
+			  const struct recursion_result *result)
 {
 	char name[QUERY_TEXT_SIZE];
 	const char *why = "its name servers gave no usable answer";
@@ -308,62 +300,86 @@ static void tell_failure(struct respond *respond, const struct query *query,
 		     name, why);
 }
 
-void respond_failed(struct respond *respond, const struct query *query,
-		    const struct recursion_result *result)
+bool respond_knows(const struct query *query, const struct stored *stored)
 {
-	tell_failure(respond, query, result);
-	if (result == NULL)
-		respond_error(respond, query, RCODE_SERVFAIL, EDE_NO_REACHABLE_AUTHORITY,
-			      "no answer in time");
-	else if (result->bogus)
-		respond_error(respond, query, RCODE_SERVFAIL, EDE_DNSSEC_BOGUS,
-			      result->why_bogus == NULL ? "" : result->why_bogus);
-	else
-		respond_error(respond, query, RCODE_SERVFAIL, REPLY_EDE_NONE, "");
+	const struct client_match *match = &query->match;
+	const struct stored_verdict *known =
+		stored_verdict(stored, query->generation, match->policy, match->root);
+
+	return match->governed && known != NULL && known->permitted;
 }
 
-static void send_records(struct respond *respond, const struct query *query,
-			 const struct judge_answer *answer, bool authentic)
+/* The verdict on STORED for QUERY: as remembered, or found and remembered. */
+static struct verdict verdict_of(struct respond *respond, const struct query *query,
+				 struct stored *stored, const struct answer *answer)
 {
-	const struct query_message *message = &query->message;
-	ldns_rr_list *records = judge_answer_section(answer, message->type, message->dnssec_ok);
-	ldns_rr_list *authority = judge_authority_section(answer, message->dnssec_ok);
-	struct reply reply;
+	const struct subject subject = subject_of(query);
+	const struct stored_verdict *known =
+		stored_verdict(stored, query->generation, subject.policy, subject.root);
 
-	reply_begin(&reply, message, respond->reply, (enum reply_rcode)answer->rcode);
-	reply.authentic = authentic && (message->dnssec_ok || message->authentic_data);
-	if (records != NULL && authority != NULL && reply_records(&reply, records, authority) == 0)
-		send_reply(respond, query, &reply);
-	else
-		respond_error(respond, query, RCODE_SERVFAIL, EDE_OTHER, "out of memory");
-	ldns_rr_list_free(records);
-	ldns_rr_list_free(authority);
+	/* What was found on the way to a question that had something to report is not permitted. */
+	if (known != NULL && (known->permitted || !query->permitted))
+		return known->answer;
+	const struct stored_verdict found = {
+		.generation = query->generation,
+		.policy = subject.policy,
+		.root = subject.root,
+		.permitted = query->permitted,
+		.answer = policy_answer(respond->policy->image, &subject, answer)};
+	stored_remember(stored, &found);
+	return found.answer;
 }
 
-void respond_answer(struct respond *respond, const struct query *query,
-		    const struct judge_answer *answer, bool secure)
+static bool judge_stored(struct respond *respond, const struct query *query, struct stored *stored)
 {
 	/* A name that is not canonical gets this far in audit mode: it is judged as its parent. */
-	const struct name name = query->message.name_error == NAME_OK
-					 ? query->message.name
-					 : query_canonical_end(&query->message);
-	const struct answer judged = {.name = &name,
-				      .addresses = answer->addresses,
-				      .address_count = answer->address_count,
-				      .hints = answer->hints,
-				      .hint_count = answer->hint_count,
-				      .targets = answer->targets,
-				      .target_count = answer->target_count,
-				      .malformed = answer->malformed};
+	struct name end;
+	const struct name *name = &query->message.name;
 
-	if (!judge(respond, query, &judged, answer, secure))
+	if (!query->match.governed)
+		return true;
+	if (query->message.name_error != NAME_OK) {
+		end = query_canonical_end(&query->message);
+		name = &end;
+	}
+	const struct answer answer = {.name = name,
+				      .addresses = stored->addresses,
+				      .address_count = stored->address_count,
+				      .hints = stored->hints,
+				      .hint_count = stored->hint_count,
+				      .targets = stored->targets,
+				      .target_count = stored->target_count,
+				      .malformed = stored->malformed};
+	struct matter matter = {
+		.stage = STAGE_ANSWER, .answer = &answer, .stored = stored, .words = ""};
+	struct verdict verdict;
+
+	if (!was_hooked(query, &matter, &verdict))
+		verdict = verdict_of(respond, query, stored, &answer);
+	return conclude(respond, query, &matter, &verdict);
+}
+
+void respond_stored(struct respond *respond, const struct query *query, struct stored *stored,
+		    uint64_t now)
+{
+	const struct query_message *message = &query->message;
+	uint32_t age = stored_age(stored, now);
+	struct reply reply;
+
+	if (stored->failure) {
+		respond_error(respond, query, RCODE_SERVFAIL, stored->ede, stored->ede_text);
 		return;
-	if (answer->packet == NULL ||
-	    (answer->rcode != RCODE_NOERROR && answer->rcode != RCODE_NXDOMAIN &&
-	     answer->rcode != RCODE_YXDOMAIN)) {
+	}
+	if (!judge_stored(respond, query, stored))
+		return;
+	if (!stored->readable) {
 		respond_error(respond, query, RCODE_SERVFAIL, REPLY_EDE_NONE, "");
 		return;
 	}
-	if (pin(respond, query, answer->pins, answer->pin_count))
-		send_records(respond, query, answer, secure);
+	if (!pin(respond, query, stored->pins, stored->pin_count, age, now))
+		return;
+	reply_begin(&reply, message, respond->reply, (enum reply_rcode)stored->rcode);
+	reply.authentic = stored->secure && (message->dnssec_ok || message->authentic_data);
+	reply_stored(&reply, stored, age);
+	send_reply(respond, query, &reply);
 }

@@ -15,6 +15,7 @@
 #include "resolver/lookups.h"
 #include "resolver/reply.h"
 #include "resolver/serve.h"
+#include "resolver/stored.h"
 #include "resolver/waiting.h"
 
 /* What a response needs of the service; `policy` changes at a reload. */
@@ -43,16 +44,22 @@ void respond_empty(struct respond *respond, const struct query *query, enum loca
  * was refused, with reply and audit record, or it waits for the hook, and a copy of it will come
  * back with the hook's word (struct query).
  */
-bool respond_permits(struct respond *respond, const struct query *query);
+bool respond_permits(struct respond *respond, struct query *query);
 
 /* The answer of localhost and static names; it too may wait for the hook. */
 void respond_local(struct respond *respond, const struct query *query,
 		   const struct local_answer *local);
 
-/* There is no answer to give: RESULT is bogus, failed, or NULL for none in time. */
-void respond_failed(struct respond *respond, const struct query *query,
-		    const struct recursion_result *result);
+/* A line for people, seldom: QUERY's name could not be resolved, as RESULT says; NULL: not in time. */
+void respond_tell_failure(struct respond *respond, const struct query *query,
+			  const struct recursion_result *result);
 
-/* The answer of the recursion. SECURE: validated. It too may wait for the hook. */
-void respond_answer(struct respond *respond, const struct query *query,
-		    const struct judge_answer *answer, bool secure);
+/* Everything that comes before the answer is decided for QUERY: it may be answered from STORED at once. */
+bool respond_knows(const struct query *query, const struct stored *stored);
+
+/*
+ * The answer of the recursion, fresh or kept, in the form that the client wants; NOW is ms of
+ * CLOCK_BOOTTIME. It too may wait for the hook.
+ */
+void respond_stored(struct respond *respond, const struct query *query, struct stored *stored,
+		    uint64_t now);

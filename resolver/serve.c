@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "resolver/cache.h"
 #include "resolver/clock.h"
 #include "resolver/lookups.h"
 #include "resolver/origin.h"
@@ -27,15 +28,31 @@
 /* Slots of expired pins that are freed each second. */
 #define EXPIRE_STEP 4096u
 
+/*
+ * A name that could not be resolved is not asked again for so long, doubled with each failure (RFC
+ * 9520 section 3.2). The most is short of the five minutes that the RFC allows: mostly it is the
+ * network that comes back.
+ */
+#define FAILURE_SECONDS     5u
+#define FAILURE_SECONDS_MAX 40u
+
+/* Where answers come from: what one `struct resolver_settings` made, and goes with it. */
+struct engine {
+	struct upstream *upstream; /* the rule for sockets of `recursion` */
+	struct recursion *recursion;
+	struct cache *cache;
+};
+
 struct serve {
 	struct event_base *base;
 	struct event *tick;
 	struct serve_policy *policy;
-	struct upstream *upstream;
-	struct recursion *recursion;
+	struct engine engine;
 	struct origin *origin;
 	struct lookups *lookups;
+	uint8_t seed[16];    /* of the cache */
 	uint64_t generation; /* counts policies; theirs is the parent's and may repeat */
+	bool tells_users, tells_interfaces; /* of the policy, see policy.h */
 	struct respond respond;
 };
 
@@ -81,6 +98,10 @@ void serve_policy_free(struct serve_policy *policy)
 static void identify(struct serve *serve, struct query *query)
 {
 	query->hooked = false; /* the hook's word was on another policy */
+	query->origin.interface = NULL;
+	if (serve->tells_interfaces && !query->origin.own)
+		query->origin.interface =
+			origin_interface(serve->origin, query->path.interface, query->interface);
 	policy_client(serve->policy->image, &query->origin, &query->match);
 	query->generation = serve->generation;
 }
@@ -122,13 +143,35 @@ static bool check_form(struct serve *serve, const struct query *query, enum quer
  */
 static bool is_anonymous(const struct serve *serve, const struct query *query)
 {
-	return query->match.unknown || (query->origin.own && !query->origin.uid_known &&
-					policy_tells_users(serve->policy->image));
+	return query->match.unknown ||
+	       (query->origin.own && !query->origin.uid_known && serve->tells_users);
 }
 
-static void ask_upstream(struct serve *serve, const struct query *query)
+/* What of an answer QUERY wants, in bits of enum stored_form. */
+static unsigned form_of(const struct serve *serve, const struct query *query)
 {
-	int error = lookups_join(serve->lookups, serve->recursion, query, clock_ms(CLOCK_BOOTTIME));
+	bool strips = query->match.governed &&
+		      policy_strips_ech(serve->policy->image, query->match.policy);
+
+	return (query->message.dnssec_ok ? STORED_DNSSEC : 0u) | (strips ? 0u : STORED_ECH);
+}
+
+/* The answer to QUERY that is there already, or NULL. */
+static struct stored *find_stored(struct serve *serve, const struct query *query, uint64_t now)
+{
+	struct stored_key key;
+
+	stored_key(&query->message, form_of(serve, query), &key);
+	struct stored *stored = cache_find(serve->engine.cache, &key, now);
+	if (stored != NULL)
+		return stored;
+	stored_key(&query->message, STORED_FAILURE, &key);
+	return cache_find(serve->engine.cache, &key, now);
+}
+
+static void ask_upstream(struct serve *serve, const struct query *query, uint64_t now)
+{
+	int error = lookups_join(serve->lookups, serve->engine.recursion, query, now);
 
 	if (error == -ENOSPC) {
 		respond_count(&serve->respond, COUNTER_OVERFLOW);
@@ -139,9 +182,8 @@ static void ask_upstream(struct serve *serve, const struct query *query)
 	}
 }
 
-/* Everything after the query's form: local zones, the question's verdict, local names, recursion.
- */
-static void answer_query(struct serve *serve, const struct query *query)
+/* What comes before any answer: local zones, the question's verdict, local names. True: QUERY goes on. */
+static bool pass_question(struct serve *serve, struct query *query)
 {
 	const struct query_message *message = &query->message;
 	struct local_answer local = {.kind = LOCAL_NONE};
@@ -151,17 +193,32 @@ static void answer_query(struct serve *serve, const struct query *query)
 			local_empty_zone(&message->name, &serve->policy->settings.resolver);
 		if (kind != LOCAL_NONE) {
 			respond_empty(&serve->respond, query, kind);
-			return;
+			return false;
 		}
 	}
 	if (!respond_permits(&serve->respond, query))
-		return;
+		return false;
 	if (message->name_error == NAME_OK)
 		local_addresses(&message->name, message->type, serve->policy->image, &local);
 	if (local.kind != LOCAL_NONE)
 		respond_local(&serve->respond, query, &local);
-	else
-		ask_upstream(serve, query);
+	return local.kind == LOCAL_NONE;
+}
+
+/* Everything after the query's form. A kept answer that this policy has passed before is sent at once. */
+static void answer_query(struct serve *serve, struct query *query)
+{
+	uint64_t now = clock_ms(CLOCK_BOOTTIME);
+	struct stored *stored = find_stored(serve, query, now);
+
+	if ((stored == NULL || !respond_knows(query, stored)) && !pass_question(serve, query))
+		return;
+	if (stored == NULL) {
+		ask_upstream(serve, query, now);
+		return;
+	}
+	respond_count(&serve->respond, COUNTER_CACHE_HITS);
+	respond_stored(&serve->respond, query, stored, now);
 }
 
 void serve_query(void *context, const struct path *path, const uint8_t *bytes, size_t size)
@@ -171,17 +228,15 @@ void serve_query(void *context, const struct path *path, const uint8_t *bytes, s
 
 	respond_count(&serve->respond, COUNTER_QUERIES);
 	query.path = *path;
-	query.origin.interface = NULL;
+	query.permitted = false;
 	enum query_result result = query_read(bytes, size, &query.message);
 	if (result != QUERY_DROP && !is_client_network(serve, &path->client.address))
 		result = QUERY_REFUSED;
 	if (!check_form(serve, &query, result))
 		return;
-	const struct origin_arrival arrival = {.client = path->client,
-					       .server = path->server,
-					       .protocol = path->protocol,
-					       .interface = path->interface};
-	origin_describe(serve->origin, &arrival, query.interface, &query.origin);
+	const struct origin_arrival arrival = {
+		.client = path->client, .server = path->server, .protocol = path->protocol};
+	origin_describe(serve->origin, &arrival, &query.origin);
 	identify(serve, &query);
 	if (is_anonymous(serve, &query))
 		respond_error(&serve->respond, &query, RCODE_SERVFAIL, EDE_OTHER,
@@ -199,37 +254,117 @@ static void recheck(struct serve *serve, struct query *queries)
 			continue;
 		identify(serve, query);
 		query->answered = !respond_permits(&serve->respond, query);
+		query->permitted = false; /* the new policy may have a local answer */
 	}
 }
 
-static bool wants_strip(const struct serve *serve, const struct query *query)
+/* One answer of the recursion on its way to its queries, and its forms as far as they were wanted. */
+struct delivery {
+	struct serve *serve;
+	struct judge_answer *answer;
+	bool secure;
+	uint64_t now;
+	struct stored *forms[STORED_FORMS];
+};
+
+static void deliver(struct delivery *delivery, struct query *query, unsigned form)
 {
-	return query->match.governed &&
-	       policy_strips_ech(serve->policy->image, query->match.policy);
+	struct respond *respond = &delivery->serve->respond;
+	struct stored **stored = &delivery->forms[form];
+	struct stored_key key;
+	int error = 0;
+
+	if (*stored == NULL) {
+		stored_key(&query->message, form, &key);
+		error = stored_new(&key, delivery->answer, delivery->secure, delivery->now, stored);
+	}
+	if (error == 0)
+		respond_stored(respond, query, *stored, delivery->now);
+	else
+		respond_error(respond, query, RCODE_SERVFAIL, EDE_OTHER,
+			      error == -ENOMEM ? "out of memory" : "the answer is too long");
+	query->answered = true;
 }
 
-/* First whoever gets the answer as it is, then, on what is left of it, whoever gets no `ech`. */
+/*
+ * First whoever gets the answer as it is, then, on what is left of it, whoever gets no `ech`. All
+ * queries of the list have the same question.
+ */
 static void answer_all(struct serve *serve, struct query *queries, struct judge_answer *answer,
 		       bool secure)
 {
+	struct delivery delivery = {.serve = serve,
+				    .answer = answer,
+				    .secure = secure,
+				    .now = clock_ms(CLOCK_BOOTTIME)};
 	bool ech = answer->has_ech && answer->packet != NULL;
+	int stripped = 0;
 
 	for (struct query *query = queries; query != NULL; query = query->next) {
-		if (query->answered || (ech && wants_strip(serve, query)))
-			continue;
-		respond_answer(&serve->respond, query, answer, secure);
-		query->answered = true;
+		unsigned form = form_of(serve, query);
+		if (!query->answered && (!ech || (form & STORED_ECH) != 0))
+			deliver(&delivery, query, form);
 	}
-	int error = ech ? judge_strip_ech(answer) : 0;
+	if (ech) {
+		delivery.secure = false;
+		stripped = judge_strip_ech(answer);
+	}
 	for (struct query *query = queries; query != NULL; query = query->next) {
 		if (query->answered)
 			continue;
-		if (error == 0)
-			respond_answer(&serve->respond, query, answer, false);
+		if (stripped == 0)
+			deliver(&delivery, query, form_of(serve, query));
 		else
 			respond_error(&serve->respond, query, RCODE_SERVFAIL, EDE_OTHER,
 				      "out of memory");
 	}
+	for (unsigned form = 0; form < STORED_FORMS; form++)
+		if (delivery.forms[form] != NULL)
+			cache_put(serve->engine.cache, delivery.forms[form], delivery.now);
+}
+
+/* How long the failure of KEY is remembered: twice as long as last time, when that was just now. */
+static uint32_t failure_seconds(struct serve *serve, const struct stored_key *key, uint64_t now)
+{
+	const struct stored *last = cache_peek(serve->engine.cache, key);
+
+	if (last == NULL || now > last->expiry + FAILURE_SECONDS_MAX * 1000)
+		return FAILURE_SECONDS;
+	return last->seconds * 2 < FAILURE_SECONDS_MAX ? last->seconds * 2 : FAILURE_SECONDS_MAX;
+}
+
+static void fail_all(struct serve *serve, struct query *queries,
+		     const struct recursion_result *result)
+{
+	uint64_t now = clock_ms(CLOCK_BOOTTIME);
+	enum reply_ede ede = REPLY_EDE_NONE;
+	const char *text = "";
+	struct stored_key key;
+
+	if (result == NULL) {
+		ede = EDE_NO_REACHABLE_AUTHORITY;
+		text = "no answer in time";
+	} else if (result->bogus) {
+		ede = EDE_DNSSEC_BOGUS;
+		text = result->why_bogus == NULL ? "" : result->why_bogus;
+	}
+	respond_tell_failure(&serve->respond, queries, result);
+	for (struct query *query = queries; query != NULL; query = query->next)
+		if (!query->answered)
+			respond_error(&serve->respond, query, RCODE_SERVFAIL, ede, text);
+	stored_key(&queries->message, STORED_FAILURE, &key);
+	struct stored *failure =
+		stored_new_failure(&key, ede, text, failure_seconds(serve, &key, now), now);
+	if (failure != NULL)
+		cache_put(serve->engine.cache, failure, now);
+}
+
+/* Whether a message says anything of the name (RFC 2136 section 2.2 for YXDOMAIN, of DNAME). */
+static bool is_usable(const struct recursion_result *result)
+{
+	unsigned rcode = result->size < QUERY_HEADER_SIZE ? RCODE_SERVFAIL : result->wire[3] & 15u;
+
+	return rcode == RCODE_NOERROR || rcode == RCODE_NXDOMAIN || rcode == RCODE_YXDOMAIN;
 }
 
 static void on_lookup_done(void *context, struct query *queries,
@@ -239,15 +374,19 @@ static void on_lookup_done(void *context, struct query *queries,
 	struct judge_answer answer;
 
 	recheck(serve, queries);
-	if (result != NULL && !result->failed && !result->bogus &&
-	    judge_read(result->wire, result->size, queries->message.type, &answer) == 0) {
+	if (result == NULL || result->failed || result->bogus || !is_usable(result)) {
+		fail_all(serve, queries, result);
+		return;
+	}
+	if (judge_read(result->wire, result->size, queries->message.type, &answer) == 0) {
 		answer_all(serve, queries, &answer, result->secure);
 		judge_deinit(&answer);
 		return;
 	}
 	for (struct query *query = queries; query != NULL; query = query->next)
 		if (!query->answered)
-			respond_failed(&serve->respond, query, result);
+			respond_error(&serve->respond, query, RCODE_SERVFAIL, EDE_OTHER,
+				      "out of memory");
 }
 
 /* Answers with what `hosts` and nature say of the name; false: nothing any more. */
@@ -266,9 +405,8 @@ static void on_hook_answered(void *context, struct query *query,
 			     const struct waiting_matter *matter, const struct hook_reply *reply)
 {
 	struct serve *serve = context;
-	struct judge_answer answer;
 
-	if (query->generation != serve->policy->settings.generation) {
+	if (query->generation != serve->generation) {
 		identify(serve, query);
 		answer_query(serve, query);
 		return;
@@ -281,13 +419,10 @@ static void on_hook_answered(void *context, struct query *query,
 		 reply->problem != NULL ? reply->problem : reply->reason);
 	if (matter->stage == STAGE_RESOLVE) {
 		answer_query(serve, query);
-	} else if (matter->wire == NULL) {
+	} else if (matter->stored == NULL) {
 		answer_locally(serve, query);
-	} else if (judge_read(matter->wire, matter->size, query->message.type, &answer) == 0) {
-		answer_all(serve, query, &answer, matter->secure);
-		judge_deinit(&answer);
 	} else {
-		respond_error(&serve->respond, query, RCODE_SERVFAIL, EDE_OTHER, "out of memory");
+		respond_stored(&serve->respond, query, matter->stored, clock_ms(CLOCK_BOOTTIME));
 	}
 }
 
@@ -303,7 +438,7 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
 
 	(void)fd;
 	(void)events;
-	lookups_expire(serve->lookups, serve->recursion, now);
+	lookups_expire(serve->lookups, serve->engine.recursion, now);
 	pins_expire(serve->respond.pins, now, EXPIRE_STEP);
 }
 
@@ -318,10 +453,11 @@ static int start_tick(struct serve *serve)
 /* Everything that fails for want of memory or a socket. */
 static int build_parts(struct serve *serve, int audit_fd)
 {
-	uint8_t seeds[2][16];
+	uint8_t seeds[3][16];
 
 	if (getrandom(seeds, sizeof(seeds), 0) != (ssize_t)sizeof(seeds))
 		return -EIO;
+	memcpy(serve->seed, seeds[2], sizeof(serve->seed));
 	serve->respond.audit = audit_new(audit_fd, seeds[0]);
 	serve->lookups = lookups_new(seeds[1], on_lookup_done, serve);
 	if (serve->respond.audit == NULL || serve->lookups == NULL)
@@ -332,25 +468,42 @@ static int build_parts(struct serve *serve, int audit_fd)
 	return error != 0 ? error : start_tick(serve);
 }
 
-/* The recursion of POLICY, behind its own rule for upstream sockets. */
-static int build_recursion(struct serve *serve, const struct serve_policy *policy,
-			   struct upstream **upstream, struct recursion **recursion, char *problem,
-			   size_t size)
+static void free_engine(struct engine *engine)
 {
-	int error = upstream_new(&policy->settings.resolver, upstream, problem, size);
+	if (engine->recursion != NULL)
+		recursion_free(engine->recursion);
+	if (engine->upstream != NULL)
+		upstream_free(engine->upstream);
+	if (engine->cache != NULL)
+		cache_free(engine->cache);
+	*engine = (struct engine){.cache = NULL};
+}
 
+/* *OUT is all NULL on failure. */
+static int build_engine(struct serve *serve, const struct serve_policy *policy, struct engine *out,
+			char *problem, size_t size)
+{
+	const struct resolver_settings *settings = &policy->settings.resolver;
+	struct engine engine = {.cache = cache_new(serve->seed, settings->answer_cache_bytes)};
+	int error = -ENOMEM;
+
+	snprintf(problem, size, "out of memory");
+	if (engine.cache != NULL)
+		error = upstream_new(settings, &engine.upstream, problem, size);
+	if (error == 0)
+		error = recursion_new(serve->base, settings, engine.upstream, &engine.recursion,
+				      problem, size);
 	if (error != 0)
-		return error;
-	error = recursion_new(serve->base, &policy->settings.resolver, *upstream, recursion,
-			      problem, size);
-	if (error != 0)
-		upstream_free(*upstream);
+		free_engine(&engine);
+	*out = engine;
 	return error;
 }
 
 static void use_policy(struct serve *serve, struct serve_policy *policy)
 {
 	serve->policy = policy;
+	serve->tells_users = policy_tells_users(policy->image);
+	serve->tells_interfaces = policy_tells_interfaces(policy->image);
 	serve->generation++;
 	serve->respond.policy = policy;
 	serve->respond.status.generation = policy->settings.generation;
@@ -370,14 +523,12 @@ int serve_new(struct event_base *base, int audit_fd, struct pins_writer *pins,
 	if (error != 0)
 		snprintf(problem, size, "cannot start: %s", strerror(-error));
 	else
-		error = build_recursion(serve, policy, &serve->upstream, &serve->recursion, problem,
-					size);
+		error = build_engine(serve, policy, &serve->engine, problem, size);
 	if (error != 0) {
-		serve->upstream = NULL;
 		serve_free(serve);
 		return error;
 	}
-	guard_set(serve->upstream);
+	guard_set(serve->engine.upstream);
 	serve->respond.pins = pins;
 	use_policy(serve, policy);
 	waiting_use(serve->respond.waiting, policy->image, clock_ms(CLOCK_BOOTTIME));
@@ -391,13 +542,10 @@ void serve_free(struct serve *serve)
 		event_free(serve->tick);
 	if (serve->respond.waiting != NULL)
 		waiting_free(serve->respond.waiting);
-	if (serve->recursion != NULL) {
-		lookups_abandon(serve->lookups, serve->recursion);
-		recursion_free(serve->recursion);
-	}
+	if (serve->engine.recursion != NULL)
+		lookups_abandon(serve->lookups, serve->engine.recursion);
 	guard_set(NULL);
-	if (serve->upstream != NULL)
-		upstream_free(serve->upstream);
+	free_engine(&serve->engine);
 	if (serve->origin != NULL)
 		origin_free(serve->origin);
 	if (serve->lookups != NULL)
@@ -411,9 +559,9 @@ void serve_free(struct serve *serve)
 	free(serve);
 }
 
-/* Does the recursion of A serve B as well? Only what recursion_config() and upstream_new() read
+/* Does the engine of A serve B as well? Only what recursion_config() and upstream_new() read
  * counts, but all of the structure is compared: a new context costs no more than its cache. */
-static bool same_recursion(const struct resolver_settings *a, const struct resolver_settings *b)
+static bool same_engine(const struct resolver_settings *a, const struct resolver_settings *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
@@ -421,22 +569,18 @@ static bool same_recursion(const struct resolver_settings *a, const struct resol
 int serve_reload(struct serve *serve, struct serve_policy *policy, char *problem, size_t size)
 {
 	struct serve_policy *old = serve->policy;
-	struct upstream *upstream;
-	struct recursion *recursion;
+	struct engine engine;
 
-	if (!same_recursion(&old->settings.resolver, &policy->settings.resolver)) {
-		int error = build_recursion(serve, policy, &upstream, &recursion, problem, size);
+	if (!same_engine(&old->settings.resolver, &policy->settings.resolver)) {
+		int error = build_engine(serve, policy, &engine, problem, size);
 		if (error != 0)
 			return error;
-		struct recursion *old_recursion = serve->recursion;
-		struct upstream *old_upstream = serve->upstream;
+		struct engine old_engine = serve->engine;
 		use_policy(serve, policy);
-		serve->recursion = recursion;
-		serve->upstream = upstream;
-		guard_set(upstream);
-		lookups_move(serve->lookups, old_recursion, recursion);
-		recursion_free(old_recursion);
-		upstream_free(old_upstream);
+		serve->engine = engine;
+		guard_set(engine.upstream);
+		lookups_move(serve->lookups, old_engine.recursion, engine.recursion);
+		free_engine(&old_engine);
 	}
 	use_policy(serve, policy);
 	/* Queries that waited for a hook that is gone begin anew. */

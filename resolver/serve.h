@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * The query path: query -> client -> policy_resolve -> recursion -> judge -> pin -> reply. A cache
- * of whole answers would stand between the question's verdict and the recursion.
+ * The query path: query -> client -> policy_resolve -> cache, or recursion -> judge -> pin -> reply.
  */
 
 #include <stddef.h>

@@ -8,16 +8,15 @@
 
 #include "resolver/clock.h"
 
-/* One query, and behind it the answer it waits with. */
+/* One query and the answer it waits with. */
 struct waiter {
 	struct waiting *owner;
 	struct query query;
 	struct waiting_matter matter;
-	uint8_t wire[];
 };
 
 struct waiting {
-	size_t octets;      /* of all wires */
+	size_t octets;      /* of all answers; one that is shared counts more than once */
 	waiting_done *done; /* NULL while everything is being forgotten */
 	void *context;
 	struct event *ready, *timer;
@@ -44,15 +43,21 @@ static void on_ready(evutil_socket_t fd, short events, void *context)
 	arm(waiting, now);
 }
 
+static size_t octets_of(const struct waiting_matter *matter)
+{
+	return matter->stored == NULL ? 0 : matter->stored->size;
+}
+
 static void on_answer(void *context, uint64_t id, const struct hook_reply *reply)
 {
 	struct waiter *waiter = context;
 	struct waiting *waiting = waiter->owner;
 
 	(void)id;
-	waiting->octets -= waiter->matter.size;
+	waiting->octets -= octets_of(&waiter->matter);
 	if (waiting->done != NULL)
 		waiting->done(waiting->context, &waiter->query, &waiter->matter, reply);
+	stored_unref(waiter->matter.stored);
 	free(waiter);
 }
 
@@ -106,7 +111,7 @@ void waiting_arrived(struct waiting *waiting, const struct message_hook *message
 static struct waiter *waiter_new(struct waiting *waiting, const struct query *query,
 				 const struct waiting_matter *matter)
 {
-	struct waiter *waiter = malloc(sizeof(*waiter) + matter->size);
+	struct waiter *waiter = malloc(sizeof(*waiter));
 
 	if (waiter == NULL)
 		return NULL;
@@ -117,10 +122,8 @@ static struct waiter *waiter_new(struct waiting *waiting, const struct query *qu
 	if (query->origin.interface != NULL)
 		waiter->query.origin.interface = waiter->query.interface;
 	waiter->matter = *matter;
-	if (matter->wire != NULL) {
-		memcpy(waiter->wire, matter->wire, matter->size);
-		waiter->matter.wire = waiter->wire;
-	}
+	if (matter->stored != NULL)
+		stored_ref(matter->stored);
 	return waiter;
 }
 
@@ -131,7 +134,7 @@ const char *waiting_ask(struct waiting *waiting, const struct policy_image *imag
 	struct waiter *waiter;
 	uint64_t id;
 
-	if (matter->size > WAITING_OCTETS_MAX - waiting->octets)
+	if (octets_of(matter) > WAITING_OCTETS_MAX - waiting->octets)
 		return asker_problem(-ENOSPC);
 	waiter = waiter_new(waiting, query, matter);
 	if (waiter == NULL)
@@ -139,10 +142,11 @@ const char *waiting_ask(struct waiting *waiting, const struct policy_image *imag
 	int error = hooks_ask(&waiting->hooks, image, query->match.policy, question,
 			      &query->match.key, waiter, now, &id);
 	if (error != 0) {
+		stored_unref(waiter->matter.stored);
 		free(waiter);
 		return asker_problem(error);
 	}
-	waiting->octets += matter->size;
+	waiting->octets += octets_of(matter);
 	arm(waiting, now);
 	return NULL;
 }

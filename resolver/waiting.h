@@ -13,6 +13,7 @@
 #include "hook/hooks.h"
 #include "policy.h"
 #include "resolver/lookups.h"
+#include "resolver/stored.h"
 
 struct event_base;
 struct waiting;
@@ -27,12 +28,10 @@ struct waiting;
 struct waiting_matter {
 	enum stage stage;
 	struct verdict verdict;
-	const uint8_t *wire; /* STAGE_ANSWER: the whole message; NULL for a local answer */
-	size_t size;
-	bool secure;
+	struct stored *stored; /* STAGE_ANSWER; NULL for a local answer */
 };
 
-/* REPLY, with HOOK_ERROR when there was none; QUERY and all in MATTER are freed after the call. */
+/* REPLY, with HOOK_ERROR when there was none; QUERY and MATTER are gone after the call. */
 typedef void waiting_done(void *context, struct query *query, const struct waiting_matter *matter,
 			  const struct hook_reply *reply);
 
@@ -50,7 +49,8 @@ void waiting_arrived(struct waiting *waiting, const struct message_hook *message
 		     uint64_t now);
 
 /*
- * Puts QUESTION to the hook of QUERY's policy in IMAGE and keeps copies of QUERY and MATTER. NULL,
+ * Puts QUESTION to the hook of QUERY's policy in IMAGE and keeps copies of QUERY and MATTER, with a
+ * reference of its own. NULL,
  * or a static text that says why it cannot be asked: then there is no call.
  */
 const char *waiting_ask(struct waiting *waiting, const struct policy_image *image,

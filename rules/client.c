@@ -77,6 +77,16 @@ static void fill(const struct policy_image *image, uint32_t index, struct client
 				     .governed = true};
 }
 
+static bool has_selector(const struct policy_image *image, enum selector_kind kind)
+{
+	const struct image_selector *selectors = image_at(image, image->selectors.offset);
+
+	for (uint32_t i = 0; i < image->selectors.count; i++)
+		if (selectors[i].kind == (uint32_t)kind)
+			return true;
+	return false;
+}
+
 void policy_client(const struct policy_image *image, const struct client_origin *origin,
 		   struct client_match *out)
 {
@@ -104,22 +114,17 @@ void policy_client(const struct policy_image *image, const struct client_origin 
 
 bool policy_tells_cgroups(const struct policy_image *image)
 {
-	const struct image_selector *selectors = image_at(image, image->selectors.offset);
-
-	for (uint32_t i = 0; i < image->selectors.count; i++)
-		if (selectors[i].kind == SELECT_CGROUP)
-			return true;
-	return false;
+	return has_selector(image, SELECT_CGROUP);
 }
 
 bool policy_tells_users(const struct policy_image *image)
 {
-	const struct image_selector *selectors = image_at(image, image->selectors.offset);
+	return has_selector(image, SELECT_UID) || has_selector(image, SELECT_CGROUP);
+}
 
-	for (uint32_t i = 0; i < image->selectors.count; i++)
-		if (selectors[i].kind == SELECT_UID || selectors[i].kind == SELECT_CGROUP)
-			return true;
-	return false;
+bool policy_tells_interfaces(const struct policy_image *image)
+{
+	return has_selector(image, SELECT_INTERFACE);
 }
 
 int policy_client_by_name(const struct policy_image *image, const char *name,

@@ -49,7 +49,7 @@ static void read_query(const char *name, uint16_t type, struct query *out)
 	/* a message that cannot be read is no question: FORMERR */
 	if (size == 0 || query_read(bytes, size, &out->message) != QUERY_OK)
 		exit(ROW_UNSEEN);
-	out->path = (struct path){.protocol = IPPROTO_UDP, .fd = -1};
+	out->path = (struct path){.protocol = 0};
 	out->match = (struct client_match){.policy = POLICY_DEFAULT, .governed = true, .name = ""};
 }
 
@@ -108,6 +108,8 @@ int main(int argc, char **argv)
 	static struct respond respond;
 	struct serve_policy policy = {.mapping = NULL};
 	static struct judge_answer answer;
+	struct stored_key key;
+	static struct stored *stored;
 	struct local_answer local;
 	struct message message;
 	struct query query = {.next = NULL};
@@ -142,7 +144,10 @@ int main(int argc, char **argv)
 		if (query.message.name_error != NAME_OK || local.kind != LOCAL_NONE)
 			return ROW_UNSEEN;
 		make_answer(&row, type, &answer);
-		respond_answer(&respond, &query, &answer, false);
+		stored_key(&query.message, 0, &key);
+		if (stored_new(&key, &answer, false, 0, &stored) < 0)
+			abort();
+		respond_stored(&respond, &query, stored, 0);
 	}
 	if (message_receive(sockets[1], &message, MSG_DONTWAIT) < 0)
 		row_end(answers ? STAGE_ANSWER : STAGE_RESOLVE, OUTCOME_ALLOW, REASON_NONE);

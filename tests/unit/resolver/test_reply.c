@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "resolver/reply.h"
 
+#include <ldns/ldns.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -135,35 +136,12 @@ static void test_over_64k(void **state)
 	assert_int_equal(bytes[2] & 2, 2);
 }
 
-static void test_records(void **state)
-{
-	(void)state;
-	struct query_message query;
-	struct reply reply;
-	ldns_rr_list *list = ldns_rr_list_new();
-	ldns_rr *rr;
-
-	read_query(&query, EDNS, sizeof(EDNS) - 1);
-	assert_int_equal(ldns_rr_new_frm_str(&rr, "www.example. 60 IN A 192.0.2.1", 0, NULL, NULL),
-			 0);
-	ldns_rr_list_push_rr(list, rr);
-	reply_begin(&reply, &query, bytes, RCODE_NOERROR);
-	assert_int_equal(reply_records(&reply, list, NULL), 0);
-	assert_int_equal(reply_finish(&reply, 1232), 12 + QUESTION_LEN + 16 + 11);
-	/* The question as sent, and the owner a pointer to it. */
-	assert_memory_equal(bytes, "\x12\x34\x81\x80\0\1\0\1\0\0\0\1" QUESTION, 12 + QUESTION_LEN);
-	assert_memory_equal(bytes + 12 + QUESTION_LEN, "\300\014\0\1\0\1\0\0\0\074\0\4\300\0\2\1",
-			    16);
-	ldns_rr_list_deep_free(list);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusal),    cmocka_unit_test(test_without_edns),
 		cmocka_unit_test(test_badvers),    cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_truncation), cmocka_unit_test(test_over_64k),
-		cmocka_unit_test(test_records),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
