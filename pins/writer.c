@@ -103,6 +103,16 @@ static uint32_t load32(const _Atomic uint32_t *word)
 	return atomic_load_explicit(word, memory_order_relaxed);
 }
 
+static uint64_t load64(const _Atomic uint64_t *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static uint64_t meta_of(const struct table_cell *cell)
+{
+	return load64(&cell->meta);
+}
+
 static uint32_t order_of(uint64_t expiry)
 {
 	return expiry / ORDER_MS < UINT32_MAX ? (uint32_t)(expiry / ORDER_MS) : UINT32_MAX;
@@ -282,11 +292,6 @@ static void pin_evict(struct pins_writer *writer, uint32_t number)
 }
 
 /* Opening: the index is rebuilt from chains, in place, while readers go on. */
-
-static uint64_t meta_of(const struct table_cell *cell)
-{
-	return atomic_load_explicit(&cell->meta, memory_order_relaxed);
-}
 
 /* Are the further cells of a pin that was read all in range and nobody else's? They are taken if
  * so. */
@@ -520,12 +525,52 @@ static void survey_nearest(const struct pins_writer *writer, uint32_t number, ui
 		*nearest = number;
 }
 
+/* The cell of a pin of ours: what a reader has to check, the writer has checked or written. */
+static bool cell_is_of(const struct table_cell *cell, const struct table_key *key)
+{
+	return (meta_of(cell) >> 8 & 0xff) == key->family &&
+	       load64(&cell->client[0]) == key->client[0] &&
+	       load64(&cell->client[1]) == key->client[1] &&
+	       load64(&cell->address[0]) == key->address[0] &&
+	       load64(&cell->address[1]) == key->address[1];
+}
+
+static bool words_hold(const _Atomic uint64_t *words, const char *text, size_t length)
+{
+	for (size_t i = 0; length > 0; i++) {
+		size_t part = length < sizeof(uint64_t) ? length : sizeof(uint64_t);
+		uint64_t word = 0;
+		memcpy(&word, text, part);
+		if (load64(&words[i]) != word)
+			return false;
+		text += part;
+		length -= part;
+	}
+	return true;
+}
+
+static bool cell_is_named(const struct pins_writer *writer, const struct table_cell *cell,
+			  const struct name *name)
+{
+	const char *text = name->text;
+	size_t left = name->length, part = left < CELL_NAME_SIZE ? left : CELL_NAME_SIZE;
+
+	if ((meta_of(cell) >> 16 & 0xff) != name->length || !words_hold(cell->name, text, part))
+		return false;
+	for (left -= part, text += part; left > 0; left -= part, text += part) {
+		cell = table_cell(&writer->table, load32(&cell->more));
+		part = left < CELL_MORE_SIZE ? left : CELL_MORE_SIZE;
+		if (cell == NULL || !words_hold(cell->more_name, text, part))
+			return false;
+	}
+	return true;
+}
+
 static void survey_chain(const struct pins_writer *writer, uint32_t bucket,
 			 const struct table_key *key, const struct name *name,
 			 struct chain_survey *out)
 {
 	uint32_t number = load32(&writer->table.buckets[bucket].head);
-	struct pin pin;
 
 	*out = (struct chain_survey){0};
 	while (out->length < TABLE_CHAIN_MAX) {
@@ -534,10 +579,10 @@ static void survey_chain(const struct pins_writer *writer, uint32_t bucket,
 			return;
 		out->length++;
 		survey_nearest(writer, number, &out->first);
-		if (table_read(&writer->table, cell, key, &pin)) {
+		if (cell_is_of(cell, key)) {
 			out->same_key++;
 			survey_nearest(writer, number, &out->first_same_key);
-			if (name_equal(&pin.name, name)) {
+			if (cell_is_named(writer, cell, name)) {
 				out->found = number;
 				return;
 			}
