@@ -49,6 +49,17 @@ static void parse_negative_anchors(struct load *load, const struct yaml_node *va
 	settings->negative_anchor_count = (uint32_t)count;
 }
 
+/* A number that would be ignored is refused: the pin table has one writer, and it answers alone. */
+static void parse_threads(struct load *load, const struct yaml_node *value,
+			  const struct option *option, void *target)
+{
+	if (value->kind == YAML_SCALAR && strcmp(value->text, "1") == 0)
+		*(uint32_t *)target = 1;
+	else
+		load_error(load, value, "%s must be 1: the resolver answers in one thread",
+			   option->key);
+}
+
 /* A path, or the word that stands for "". */
 static void parse_path_or(struct load *load, const struct yaml_node *value,
 			  const struct option *option, void *target)
@@ -104,7 +115,7 @@ static const struct option options[] = {
 	{"forward", servers_forward, PRIVATE},
 	{"hosts", hosts_option, PRIVATE},
 	{"search", parse_search, PRIVATE},
-	{"threads", option_u32, SETTING(threads), .least = 1, .most = 16},
+	{"threads", parse_threads, SETTING(threads)},
 	{"trust_anchor", parse_path_or, SETTING(trust_anchor), .most = SETTINGS_PATH_MAX,
 	 .words = none},
 	{"root_hints", parse_path_or, SETTING(root_hints), .most = SETTINGS_PATH_MAX,

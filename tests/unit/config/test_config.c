@@ -70,7 +70,7 @@ static void findings_have_exact_places(void **state)
 		 "f:1:14: error: hook must be output or forward, not 'x'\n"
 		 "f:1:24: error: queue must be a number from 0 to 65535\n"
 		 "f:2:16: error: allowed must be true or false\n"
-		 "f:3:21: error: threads must be a number from 1 to 16\n"},
+		 "f:3:21: error: threads must be 1: the resolver answers in one thread\n"},
 		/* scalars */
 		{"gate: {enabled: yes}", "f:1:17: error: enabled must be true or false\n"},
 		{"gate: {enabled: \"true\"}", "f:1:17: error: enabled must be true or false\n"},
@@ -334,9 +334,9 @@ static const char *const good_texts[] = {
 	"corp.example.: [\"10.0.0.54@5353\", 10.0.0.55]}, search: [corp.example.com]}",
 	"resolver: {hosts: {db.example.com: [10.1.2.3, \"fd00::3\"], b\xc3\xbc"
 	"cher.example: "
-	"[1.1.1.1]}, trust_anchor: none, root_hints: /etc/hints, threads: 2, pin_min: 0, "
+	"[1.1.1.1]}, trust_anchor: none, root_hints: /etc/hints, threads: 1, pin_min: 0, "
 	"pin_grace: 5, negative_anchors: [lab.example], refusal: refused}",
-	"resolver: {cache: {messages: 64K, rrsets: 100000}, qname_minimisation: false, ipv6: "
+	"resolver: {cache: {messages: 64K, rrsets: 100000, answers: 1M}, qname_minimisation: false, ipv6: "
 	"false, "
 	"upstream_nonpublic: true, validation_date: 20200101000000, trust_anchor: \"/a \\\\ \\\" "
 	"b\"}",
