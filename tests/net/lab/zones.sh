@@ -47,6 +47,10 @@ zones_harbour() {
 		xn--bcher-kva A $LAB_WEB
 		text    TXT   "plain words"
 	END
+	local i
+	for ((i = 0; i < ${LAB_NAMES:-0}; i++)); do # for benchmarks: names with an address each
+		printf 'n%d.many A 93.184.%d.%d\n' "$i" $((100 + i / 250)) $((i % 250 + 1))
+	done
 }
 
 zones_leaf() {
