@@ -113,6 +113,23 @@ enum query_result query_read(const uint8_t *bytes, size_t size, struct query_mes
 	return QUERY_OK;
 }
 
+void query_of_name(const struct name *name, uint16_t type, struct query_message *out)
+{
+	size_t used = name_to_wire(name, out->question);
+
+	memset(out, 0, offsetof(struct query_message, question));
+	out->recursion_desired = true;
+	out->udp_size = QUERY_UDP_SIZE_MIN;
+	out->type = type;
+	out->class = QUERY_CLASS_IN;
+	out->name = *name;
+	out->question[used] = (uint8_t)(type >> 8);
+	out->question[used + 1] = (uint8_t)type;
+	out->question[used + 2] = 0;
+	out->question[used + 3] = QUERY_CLASS_IN;
+	out->question_length = (uint16_t)(used + 4);
+}
+
 void query_text(const struct query_message *message, char text[QUERY_TEXT_SIZE])
 {
 	const uint8_t *at = message->question;

@@ -61,6 +61,9 @@ struct query_message {
  */
 enum query_result query_read(const uint8_t *bytes, size_t size, struct query_message *out);
 
+/* What a client would send that asks for NAME, plainly: all that names and types the question. */
+void query_of_name(const struct name *name, uint16_t type, struct query_message *out);
+
 struct reader;
 
 /* Skips a wire name, compressed or not, without following it (RFC 1035 section 4.1.4). */

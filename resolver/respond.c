@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "resolver/clock.h"
+#include "resolver/pinning.h"
 
 static void send_reply(struct respond *respond, const struct query *query, struct reply *reply)
 {
@@ -234,31 +235,17 @@ static bool judge_local(struct respond *respond, const struct query *query,
 }
 
 /*
- * Pins what the answer hands out, for the name that was asked; AGE seconds are off the TTLs. An answer without its pins must not
- * leave: the client would run into refusals. A client that nobody governs needs none, and pins of
- * its unjudged answers would serve others who share its key.
+ * An answer without its pins must not leave: the client would run into refusals. A client that nobody
+ * governs needs none, and pins of its unjudged answers would serve others who share its key.
  */
 static bool pin(struct respond *respond, const struct query *query, const struct judge_pin *pins,
 		size_t count, uint32_t age, uint64_t now)
 {
-	const struct resolver_settings *settings = &respond->policy->settings.resolver;
-
-	if (!query->match.governed || query->message.name_error != NAME_OK)
+	if (!query->match.governed || query->message.name_error != NAME_OK ||
+	    pinning_put(respond, query, pins, count, age, now) == 0)
 		return true;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t seconds = pins[i].ttl > age ? pins[i].ttl - age : 0;
-		if (seconds < settings->pin_min_seconds)
-			seconds = settings->pin_min_seconds;
-		uint64_t expiry = now + (seconds + settings->pin_grace_seconds) * 1000;
-		if (pins_put(respond->pins, &query->match.key, &query->message.name,
-			     &pins[i].address, expiry, now) != 0) {
-			respond_count(respond, COUNTER_PINS_FAILED);
-			respond_error(respond, query, RCODE_SERVFAIL, EDE_OTHER,
-				      "the pin table is full");
-			return false;
-		}
-	}
-	return true;
+	respond_error(respond, query, RCODE_SERVFAIL, EDE_OTHER, "the pin table is full");
+	return false;
 }
 
 void respond_local(struct respond *respond, const struct query *query,
@@ -378,6 +365,7 @@ void respond_stored(struct respond *respond, const struct query *query, struct s
 	}
 	if (!pin(respond, query, stored->pins, stored->pin_count, age, now))
 		return;
+	pinning_follow(respond, query, stored, now);
 	reply_begin(&reply, message, respond->reply, (enum reply_rcode)stored->rcode);
 	reply.authentic = stored->secure && (message->dnssec_ok || message->authentic_data);
 	reply_stored(&reply, stored, age);

@@ -9,7 +9,9 @@
 
 #include "message.h"
 #include "pins.h"
+#include "resolver/aliases.h"
 #include "resolver/audit.h"
+#include "resolver/cache.h"
 #include "resolver/judge.h"
 #include "resolver/local.h"
 #include "resolver/lookups.h"
@@ -22,6 +24,8 @@
 struct respond {
 	const struct serve_policy *policy;
 	struct pins_writer *pins;
+	struct aliases *aliases;
+	struct cache *cache; /* borrowed, changes with the engine */
 	struct audit *audit;
 	struct waiting *waiting;
 	struct message_status status;

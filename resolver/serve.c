@@ -453,14 +453,16 @@ static int start_tick(struct serve *serve)
 /* Everything that fails for want of memory or a socket. */
 static int build_parts(struct serve *serve, int audit_fd)
 {
-	uint8_t seeds[3][16];
+	uint8_t seeds[4][16];
 
 	if (getrandom(seeds, sizeof(seeds), 0) != (ssize_t)sizeof(seeds))
 		return -EIO;
 	memcpy(serve->seed, seeds[2], sizeof(serve->seed));
 	serve->respond.audit = audit_new(audit_fd, seeds[0]);
 	serve->lookups = lookups_new(seeds[1], on_lookup_done, serve);
-	if (serve->respond.audit == NULL || serve->lookups == NULL)
+	serve->respond.aliases = aliases_new(seeds[3]);
+	if (serve->respond.audit == NULL || serve->lookups == NULL ||
+	    serve->respond.aliases == NULL)
 		return -ENOMEM;
 	int error = origin_new(serve->base, &serve->origin);
 	if (error == 0)
@@ -529,6 +531,7 @@ int serve_new(struct event_base *base, int audit_fd, struct pins_writer *pins,
 		return error;
 	}
 	guard_set(serve->engine.upstream);
+	serve->respond.cache = serve->engine.cache;
 	serve->respond.pins = pins;
 	use_policy(serve, policy);
 	waiting_use(serve->respond.waiting, policy->image, clock_ms(CLOCK_BOOTTIME));
@@ -550,6 +553,8 @@ void serve_free(struct serve *serve)
 		origin_free(serve->origin);
 	if (serve->lookups != NULL)
 		lookups_free(serve->lookups);
+	if (serve->respond.aliases != NULL)
+		aliases_free(serve->respond.aliases);
 	if (serve->respond.audit != NULL)
 		audit_free(serve->respond.audit);
 	if (serve->respond.pins != NULL)
@@ -578,6 +583,7 @@ int serve_reload(struct serve *serve, struct serve_policy *policy, char *problem
 		struct engine old_engine = serve->engine;
 		use_policy(serve, policy);
 		serve->engine = engine;
+		serve->respond.cache = engine.cache;
 		guard_set(engine.upstream);
 		lookups_move(serve->lookups, old_engine.recursion, engine.recursion);
 		free_engine(&old_engine);

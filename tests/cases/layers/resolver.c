@@ -134,6 +134,10 @@ int main(int argc, char **argv)
 		abort();
 	respond.policy = &policy;
 	respond.audit = audit_new(sockets[0], seed);
+	respond.aliases = aliases_new(seed);
+	respond.cache = cache_new(seed, 65536);
+	if (respond.aliases == NULL || respond.cache == NULL)
+		abort();
 	if (!answers) {
 		respond_permits(&respond, &query);
 	} else {

@@ -76,6 +76,15 @@ nat64.{0}. 300 AAAA 64:ff9b::a9fe:a9fe
 svc.{0}. 300 HTTPS 1 . alpn=h2 ipv4hint=93.184.2.7 ipv6hint=2606:2800:2::7 ech=AAAA
 badhint.{0}. 300 HTTPS 1 . ipv4hint=93.184.2.1,10.0.0.1
 svclocal.{0}. 300 HTTPS 0 localhost.
+away.{0}. 300 HTTPS 1 pool.{0}. alpn=h2
+away2.{0}. 300 HTTPS 0 away.{0}.
+pool.{0}. 300 A 93.184.2.40
+pool.{0}. 300 AAAA 2606:2800:2::40
+_8443._https.away.{0}. 300 HTTPS 1 pool2.{0}. ipv4hint=93.184.2.41
+pool2.{0}. 300 A 93.184.2.42
+away3.{0}. 300 HTTPS 1 pool3.{0}.
+pool3.{0}. 300 A 10.0.0.9
+pool3.{0}. 300 AAAA 2606:2800:2::43
 mx.{0}. 300 MX 10 www.{0}.
 classless.{0}. 300 CNAME 1.0/25.{0}.
 1.0/25.{0}. 300 PTR www.{0}.

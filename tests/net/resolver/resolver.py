@@ -193,6 +193,29 @@ def services(t):
 
 
 @case
+def aliases(t):
+    "an HTTPS record that sends the client to another name: addresses of that one are pinned for the first too"
+    def pinned(name, address):
+        return (HOST, name + ".example.lab", address) in t.resolver.pins()
+    same(t.v4.ask("pool.example.lab").values("A"), ["93.184.2.40"])
+    assert not pinned("away", "93.184.2.40")
+    same(len(t.v4.ask("away.example.lab", "HTTPS").answer), 1)
+    assert pinned("away", "93.184.2.40"), "what the client had before"
+    assert not pinned("away", "2606:2800:2::40"), "what the client was not told"
+    t.v4.ask("pool.example.lab", "AAAA")
+    assert pinned("away", "2606:2800:2::40")
+    t.v4.ask("away2.example.lab", "HTTPS")
+    t.v4.ask("away.example.lab", "HTTPS")
+    t.v4.ask("pool.example.lab")
+    assert pinned("away2", "93.184.2.40"), "by way of another alias"
+    t.v4.ask("_8443._https.away.example.lab", "HTTPS")
+    t.v4.ask("pool2.example.lab")
+    assert pinned("away", "93.184.2.41") and pinned("away", "93.184.2.42")
+    # Others have no part in it, and what the name itself may not have is not pinned for it.
+    assert not [pin for pin in t.resolver.pins() if pin[1].startswith("away") and pin[0] != HOST]
+
+
+@case
 def malformed_answers(t):
     "records of the wrong size and odd names for hosts are refused as malformed"
     same(t.v4.ask("good.odd.lab").values("A"), ["93.184.2.1"])
@@ -505,6 +528,51 @@ def root_is_not_governed(t):
     assert not [pin for pin in t.resolver.pins() if pin[1] in ("bad.example.lab", "meta.example.lab")]
     same(as_user(4321, lambda: (t.v4.ask("bad.example.lab", edns=1232).ede, t.v6.ask_tcp("meta.example.lab", edns=1232).ede)),
          repr(((15, "rebinding"), (15, "metadata"))))
+
+
+@case
+def aliases_under_policy(t):
+    "what a target may answer and the name itself may not is not pinned for the name"
+    path = config(t.folder, "aliases.yaml")
+    with open(path) as file:
+        text = file.read().replace("default: {}", "default: {allow_private_answers: [pool3.example.lab]}")
+    with open(path, "w") as file:
+        file.write(text)
+    same(t.resolver.command("reload " + path, ("reloaded", "failed")), "reloaded")
+    same(len(t.v4.ask("away3.example.lab", "HTTPS").answer), 1)
+    same(t.v4.ask("pool3.example.lab").values("A"), ["10.0.0.9"])
+    same(t.v4.ask("pool3.example.lab", "AAAA").values("AAAA"), ["2606:2800:2::43"])
+    pins = t.resolver.pins()
+    assert (HOST, "pool3.example.lab", "10.0.0.9") in pins and (HOST, "away3.example.lab", "10.0.0.9") not in pins
+    assert (HOST, "away3.example.lab", "2606:2800:2::43") in pins
+
+
+@case
+def kept_answers(t):
+    "a kept answer differs from the first in nothing but the TTL, is pinned again, and is nobody else's business"
+    def hits():
+        return t.resolver.status()["cache_hits"]
+    for name, kind in (("kept.race.example.lab", "A"), ("chain.example.lab", "A"), ("no.example.lab", "AAAA"),
+                       ("example.lab", "DNSKEY"), ("big.example.lab", "TXT"), ("www.bogus.lab", "A")):
+        for edns, do in ((None, False), (1232, False), (1232, True)):
+            query = question(name, kind, ident=7, edns=edns, do=do)
+            first = Reply(t.v4.send(query))
+            t.dns.asked.clear()
+            before = hits()
+            again = Reply(t.v4.send(query))
+            same(hits(), before + 1)
+            same(t.dns.asked, [])
+            for part in ("rcode", "flags", "question", "ede", "edns"):
+                same(getattr(again, part), getattr(first, part))
+            for old, new in zip(first.answer + first.authority, again.answer + again.authority, strict=True):
+                same((new[0], new[1], new[3]), (old[0], old[1], old[3]))
+                assert 0 <= old[2] - new[2] <= 2, (old, new)
+    name = "short.example.lab"
+    t.v4.ask(name)
+    time.sleep(1.1)
+    before = hits()
+    same(t.v4.ask(name).values("A"), ["93.184.2.3"])
+    same(hits(), before)
 
 
 @case
