@@ -127,6 +127,8 @@ static const struct option options[] = {
 	{"strip_ech", option_switch, offsetof(struct config_private, strip_ech)},
 	{"refusal", option_word, SETTING(refusal), .words = refusals},
 	{"cache", parse_cache, PRIVATE},
+	{"client_rate", option_u32, SETTING(client_rate), .least = 0, .most = 1000000},
+	{"serve_stale", option_u32, SETTING(serve_stale_seconds), .least = 0, .most = 7 * DAY},
 	{"qname_minimisation", option_flag, SETTING(qname_minimisation)},
 	{"ipv4", option_flag, SETTING(ipv4)},
 	{"ipv6", option_flag, SETTING(ipv6)},
@@ -226,6 +228,8 @@ void resolver_print(const struct config_private *private, FILE *out)
 	print_size("messages", settings->message_cache_bytes, out);
 	print_size("rrsets", settings->rrset_cache_bytes, out);
 	print_size("answers", settings->answer_cache_bytes, out);
+	fprintf(out, "  client_rate: %u\n", settings->client_rate);
+	fprintf(out, "  serve_stale: %u\n", settings->serve_stale_seconds);
 	fprintf(out, "  qname_minimisation: %s\n", truth(settings->qname_minimisation));
 	fprintf(out, "  ipv4: %s\n", truth(settings->ipv4));
 	fprintf(out, "  ipv6: %s\n", truth(settings->ipv6));

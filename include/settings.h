@@ -49,6 +49,8 @@ struct resolver_settings {
 	uint32_t pin_grace_seconds;
 	uint32_t message_cache_bytes, rrset_cache_bytes; /* of the recursion */
 	uint32_t answer_cache_bytes; /* of what is handed out, resolver/cache.h */
+	uint32_t client_rate;	     /* lookups that one client may start a second; 0: any number */
+	uint32_t serve_stale_seconds; /* how long after its end an answer still beats a failure; 0: never */
 	uint8_t qname_minimisation, ipv4, ipv6, upstream_nonpublic;
 	uint8_t refusal; /* enum refusal_form */
 };

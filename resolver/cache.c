@@ -106,7 +106,7 @@ static void make_room(struct cache *cache, size_t size, uint64_t now)
 	}
 }
 
-const struct stored *cache_peek(struct cache *cache, const struct stored_key *key)
+struct stored *cache_peek(struct cache *cache, const struct stored_key *key)
 {
 	return find(cache, key->bytes, key->length, hash_sip(cache->seed, key->bytes, key->length));
 }

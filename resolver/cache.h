@@ -25,7 +25,7 @@ void cache_free(struct cache *cache);
 struct stored *cache_find(struct cache *cache, const struct stored_key *key, uint64_t now);
 
 /* The entry of KEY, also when it is no answer any more. */
-const struct stored *cache_peek(struct cache *cache, const struct stored_key *key);
+struct stored *cache_peek(struct cache *cache, const struct stored_key *key);
 
 /*
  * Takes over the caller's reference of STORED, which stands in the place of its predecessor, or is

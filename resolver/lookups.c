@@ -9,7 +9,7 @@
  * were ever used (so memory is touched only when it is needed). A lookup that is being finished
  * stands in no table any more: whatever the callbacks start cannot meet it. `load` counts the
  * waiting queries of a client; two clients may share a counter, which only makes it stricter, and
- * the hash is keyed, so that nobody can choose to.
+ * the hash is keyed, so that nobody can choose to. The same counter has the tokens for new lookups.
  */
 #include "resolver/lookups.h"
 
@@ -42,6 +42,13 @@ struct lookup {
 LIST_HEAD(lookup_chain, lookup);
 TAILQ_HEAD(lookup_ages, lookup);
 
+/* What clients that hash to it have: waiting queries, and thousandths of lookups they may start. */
+struct counter {
+	uint64_t refilled; /* ms; 0: full */
+	uint32_t tokens;
+	uint16_t load;
+};
+
 struct lookups {
 	lookups_done *done;
 	void *context;
@@ -50,7 +57,8 @@ struct lookups {
 	struct lookup_chain free_lookups, chains[BUCKETS];
 	struct query *free_queries;
 	uint32_t lookups_used, queries_used; /* slots that were ever in use */
-	uint16_t load[COUNTERS];
+	uint32_t rate;
+	struct counter counters[COUNTERS];
 	struct lookup lookups[LOOKUPS_MAX];
 	struct query queries[LOOKUPS_QUERIES_MAX];
 };
@@ -80,7 +88,7 @@ static struct query *take_query(struct lookups *lookups, const struct query *fro
 			   COUNTERS);
 	struct query *query = lookups->free_queries;
 
-	if (lookups->load[load] >= LOOKUPS_QUERIES_PER_CLIENT_MAX)
+	if (lookups->counters[load].load >= LOOKUPS_QUERIES_PER_CLIENT_MAX)
 		return NULL;
 	if (query != NULL)
 		lookups->free_queries = query->next;
@@ -92,15 +100,39 @@ static struct query *take_query(struct lookups *lookups, const struct query *fro
 	if (from->origin.interface != NULL)
 		query->origin.interface = query->interface;
 	query->load = load;
-	lookups->load[load]++;
+	lookups->counters[load].load++;
 	return query;
 }
 
 static void give_query(struct lookups *lookups, struct query *query)
 {
-	lookups->load[query->load]--;
+	lookups->counters[query->load].load--;
 	query->next = lookups->free_queries;
 	lookups->free_queries = query;
+}
+
+void lookups_set_rate(struct lookups *lookups, uint32_t rate)
+{
+	lookups->rate = rate;
+	for (size_t i = 0; i < COUNTERS; i++)
+		lookups->counters[i].refilled = 0;
+}
+
+/* A token bucket, refilled when it is looked at. */
+static bool take_token(const struct lookups *lookups, struct counter *counter, uint64_t now)
+{
+	uint64_t most = (uint64_t)lookups->rate * LOOKUPS_BURST_SECONDS * 1000;
+	uint64_t earned = counter->refilled == 0 ? most : (now - counter->refilled) * lookups->rate;
+	uint64_t tokens = counter->tokens + earned;
+
+	if (lookups->rate == 0)
+		return true;
+	counter->tokens = (uint32_t)(tokens < most ? tokens : most);
+	counter->refilled = now;
+	if (counter->tokens < 1000)
+		return false;
+	counter->tokens -= 1000;
+	return true;
 }
 
 static struct lookup_chain *chain_of(struct lookups *lookups, const char *text, uint16_t type)
@@ -198,7 +230,9 @@ int lookups_join(struct lookups *lookups, struct recursion *recursion, const str
 			return 0;
 		}
 	}
-	int error = start(lookups, recursion, waiting, text, now);
+	int error = -EDQUOT;
+	if (take_token(lookups, &lookups->counters[waiting->load], now))
+		error = start(lookups, recursion, waiting, text, now);
 	if (error != 0)
 		give_query(lookups, waiting);
 	return error;

@@ -23,6 +23,11 @@
 #define LOOKUPS_QUERIES_MAX            4096u
 #define LOOKUPS_QUERIES_PER_CLIENT_MAX 1024u
 #define LOOKUPS_MAX                    2048u
+/*
+ * A client may start `client_rate` lookups a second, and after a pause those of so many seconds at
+ * once: a page asks for a hundred names, a crawler is slowed down.
+ */
+#define LOOKUPS_BURST_SECONDS 2u
 /* Clients have given up by then (5 s in glibc and musl, a second try included). */
 #define LOOKUPS_SECONDS 12
 
@@ -37,6 +42,7 @@ struct query {
 	uint64_t generation; /* of the policy that `match` and the question's verdict are from */
 	uint32_t load;       /* lookups.c: index of the client's counter */
 	bool answered;       /* serve.c: while a lookup is being finished */
+	bool stale;     /* serve.c: the answer's time is over, and there is no other (RFC 8767) */
 	bool permitted; /* the question's verdict: allowed, and nothing was to be reported or asked */
 	/* The hook has had its word at stage `hooked_at`, under the policy of `generation`. */
 	bool hooked;
@@ -56,9 +62,13 @@ typedef void lookups_done(void *context, struct query *queries,
 struct lookups *lookups_new(const uint8_t seed[16], lookups_done *done, void *context);
 void lookups_free(struct lookups *lookups);
 
+/* How many lookups a second the queries of one client may start; 0: any number. */
+void lookups_set_rate(struct lookups *lookups, uint32_t rate);
+
 /*
  * Lets a copy of QUERY wait for the answer to its question, which may come before this returns. NOW
- * is milliseconds. 0; -ENOSPC at a bound; -EIO when the recursion would not take it.
+ * is milliseconds. 0; -ENOSPC at a bound; -EDQUOT when the client starts too many lookups; -EIO when
+ * the recursion would not take it.
  */
 int lookups_join(struct lookups *lookups, struct recursion *recursion, const struct query *query,
 		 uint64_t now);

@@ -43,15 +43,17 @@ static void put_u32(struct reply *reply, uint32_t value)
 	put_u16(reply, (uint16_t)value);
 }
 
-static void lower_ttl(uint8_t *at, uint32_t age)
+static uint32_t get_u32(const uint8_t *at)
 {
-	uint32_t ttl = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
 
-	ttl = ttl > age ? ttl - age : 0;
-	at[0] = (uint8_t)(ttl >> 24);
-	at[1] = (uint8_t)(ttl >> 16);
-	at[2] = (uint8_t)(ttl >> 8);
-	at[3] = (uint8_t)ttl;
+static void set_u32(uint8_t *at, uint32_t value)
+{
+	at[0] = (uint8_t)(value >> 24);
+	at[1] = (uint8_t)(value >> 16);
+	at[2] = (uint8_t)(value >> 8);
+	at[3] = (uint8_t)value;
 }
 
 void reply_begin(struct reply *reply, const struct query_message *query, uint8_t *bytes,
@@ -105,17 +107,36 @@ void reply_soa(struct reply *reply, uint32_t ttl)
 	reply->authorities++;
 }
 
-void reply_stored(struct reply *reply, const struct stored *stored, uint32_t age)
+/* Copies the records; where they are now, or NULL when there is no room. */
+static uint8_t *copy_records(struct reply *reply, const struct stored *stored)
 {
 	uint8_t *at = room(reply, stored->records_size);
 
 	if (at == NULL)
-		return;
+		return NULL;
 	memcpy(at, stored->records, stored->records_size);
-	for (size_t i = 0; i < stored->ttl_count; i++)
-		lower_ttl(at + stored->ttls[i], age);
 	reply->answers = stored->answers;
 	reply->authorities = stored->authorities;
+	return at;
+}
+
+void reply_stored(struct reply *reply, const struct stored *stored, uint32_t age)
+{
+	uint8_t *at = copy_records(reply, stored);
+
+	for (size_t i = 0; at != NULL && i < stored->ttl_count; i++) {
+		uint8_t *ttl = at + stored->ttls[i];
+		uint32_t left = get_u32(ttl);
+		set_u32(ttl, left > age ? left - age : 0);
+	}
+}
+
+void reply_stale(struct reply *reply, const struct stored *stored)
+{
+	uint8_t *at = copy_records(reply, stored);
+
+	for (size_t i = 0; at != NULL && i < stored->ttl_count; i++)
+		set_u32(at + stored->ttls[i], REPLY_STALE_TTL);
 }
 
 /* Keeps header and question alone. */

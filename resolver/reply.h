@@ -37,6 +37,7 @@ enum reply_rcode {
 
 enum reply_ede { /* INFO-CODE of RFC 8914 section 5.2; REPLY_EDE_NONE is ours */
 		 EDE_OTHER = 0,
+		 EDE_STALE_ANSWER = 3,
 		 EDE_DNSSEC_BOGUS = 6,
 		 EDE_BLOCKED = 15,
 		 EDE_NO_REACHABLE_AUTHORITY = 22,
@@ -68,11 +69,15 @@ void reply_address(struct reply *reply, const struct address *address, uint32_t 
  */
 void reply_soa(struct reply *reply, uint32_t ttl);
 
+/* The TTL of records whose time is over (RFC 8767 section 4). */
+#define REPLY_STALE_TTL 30u
+
 /*
  * The records of STORED, which answers the question of the reply's query (stored_key()), with AGE
- * seconds off their TTLs; no other record function is called.
+ * seconds off their TTLs, or each with REPLY_STALE_TTL; no other record function is called.
  */
 void reply_stored(struct reply *reply, const struct stored *stored, uint32_t age);
+void reply_stale(struct reply *reply, const struct stored *stored);
 
 /* Writes header and OPT; LIMIT is what the transport takes. Returns the length of the whole. */
 size_t reply_finish(struct reply *reply, size_t limit);

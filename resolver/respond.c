@@ -368,6 +368,11 @@ void respond_stored(struct respond *respond, const struct query *query, struct s
 	pinning_follow(respond, query, stored, now);
 	reply_begin(&reply, message, respond->reply, (enum reply_rcode)stored->rcode);
 	reply.authentic = stored->secure && (message->dnssec_ok || message->authentic_data);
-	reply_stored(&reply, stored, age);
+	if (query->stale) {
+		reply_stale(&reply, stored);
+		reply.ede = EDE_STALE_ANSWER;
+	} else {
+		reply_stored(&reply, stored, age);
+	}
 	send_reply(respond, query, &reply);
 }

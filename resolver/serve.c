@@ -139,12 +139,16 @@ static bool check_form(struct serve *serve, const struct query *query, enum quer
 
 /*
  * A program that closes its socket right after its query has no use for the answer, but the name would
- * go out under the policy of the client `host` and not under that of its user.
+ * go out under the policy of the client `host` and not under that of its user. True: it was refused.
  */
-static bool is_anonymous(const struct serve *serve, const struct query *query)
+static bool refuse_anonymous(struct serve *serve, const struct query *query)
 {
-	return query->match.unknown ||
-	       (query->origin.own && !query->origin.uid_known && serve->tells_users);
+	if (!query->match.unknown &&
+	    (!query->origin.own || query->origin.uid_known || !serve->tells_users))
+		return false;
+	respond_error(&serve->respond, query, RCODE_SERVFAIL, EDE_OTHER,
+		      "the asking user is not known");
+	return true;
 }
 
 /* What of an answer QUERY wants, in bits of enum stored_form. */
@@ -156,8 +160,20 @@ static unsigned form_of(const struct serve *serve, const struct query *query)
 	return (query->message.dnssec_ok ? STORED_DNSSEC : 0u) | (strips ? 0u : STORED_ECH);
 }
 
-/* The answer to QUERY that is there already, or NULL. */
-static struct stored *find_stored(struct serve *serve, const struct query *query, uint64_t now)
+/* An answer to QUERY whose time is over, but not for too long (RFC 8767); NULL: there is none. */
+static struct stored *find_stale(struct serve *serve, struct query *query, uint64_t now)
+{
+	uint64_t most = serve->policy->settings.resolver.serve_stale_seconds * UINT64_C(1000);
+	struct stored_key key;
+
+	stored_key(&query->message, form_of(serve, query), &key);
+	struct stored *stored = cache_peek(serve->engine.cache, &key);
+	query->stale = stored != NULL && stored->readable && now < stored->expiry + most;
+	return query->stale ? stored : NULL;
+}
+
+/* The answer to QUERY that is there already, or the failure, or NULL. */
+static struct stored *find_stored(struct serve *serve, struct query *query, uint64_t now)
 {
 	struct stored_key key;
 
@@ -166,7 +182,11 @@ static struct stored *find_stored(struct serve *serve, const struct query *query
 	if (stored != NULL)
 		return stored;
 	stored_key(&query->message, STORED_FAILURE, &key);
-	return cache_find(serve->engine.cache, &key, now);
+	struct stored *failure = cache_find(serve->engine.cache, &key, now);
+	/* Bogus is an answer too: that nobody vouches for the name as it is now. */
+	if (failure != NULL && failure->ede != EDE_DNSSEC_BOGUS)
+		stored = find_stale(serve, query, now);
+	return stored != NULL ? stored : failure;
 }
 
 static void ask_upstream(struct serve *serve, const struct query *query, uint64_t now)
@@ -177,6 +197,10 @@ static void ask_upstream(struct serve *serve, const struct query *query, uint64_
 		respond_count(&serve->respond, COUNTER_OVERFLOW);
 		respond_error(&serve->respond, query, RCODE_SERVFAIL, EDE_OTHER,
 			      "too many outstanding queries");
+	} else if (error == -EDQUOT) {
+		respond_count(&serve->respond, COUNTER_OVERFLOW);
+		respond_error(&serve->respond, query, RCODE_SERVFAIL, EDE_OTHER,
+			      "too many questions a second");
 	} else if (error != 0) {
 		respond_error(&serve->respond, query, RCODE_SERVFAIL, REPLY_EDE_NONE, "");
 	}
@@ -228,7 +252,7 @@ void serve_query(void *context, const struct path *path, const uint8_t *bytes, s
 
 	respond_count(&serve->respond, COUNTER_QUERIES);
 	query.path = *path;
-	query.permitted = false;
+	query.permitted = query.stale = false;
 	enum query_result result = query_read(bytes, size, &query.message);
 	if (result != QUERY_DROP && !is_client_network(serve, &path->client.address))
 		result = QUERY_REFUSED;
@@ -238,10 +262,7 @@ void serve_query(void *context, const struct path *path, const uint8_t *bytes, s
 		.client = path->client, .server = path->server, .protocol = path->protocol};
 	origin_describe(serve->origin, &arrival, &query.origin);
 	identify(serve, &query);
-	if (is_anonymous(serve, &query))
-		respond_error(&serve->respond, &query, RCODE_SERVFAIL, EDE_OTHER,
-			      "the asking user is not known");
-	else
+	if (!refuse_anonymous(serve, &query))
 		answer_query(serve, &query);
 }
 
@@ -253,7 +274,8 @@ static void recheck(struct serve *serve, struct query *queries)
 		if (query->generation == serve->generation)
 			continue;
 		identify(serve, query);
-		query->answered = !respond_permits(&serve->respond, query);
+		query->answered =
+			refuse_anonymous(serve, query) || !respond_permits(&serve->respond, query);
 		query->permitted = false; /* the new policy may have a local answer */
 	}
 }
@@ -349,9 +371,16 @@ static void fail_all(struct serve *serve, struct query *queries,
 		text = result->why_bogus == NULL ? "" : result->why_bogus;
 	}
 	respond_tell_failure(&serve->respond, queries, result);
-	for (struct query *query = queries; query != NULL; query = query->next)
-		if (!query->answered)
+	for (struct query *query = queries; query != NULL; query = query->next) {
+		if (query->answered)
+			continue;
+		struct stored *stale =
+			ede == EDE_DNSSEC_BOGUS ? NULL : find_stale(serve, query, now);
+		if (stale != NULL)
+			respond_stored(&serve->respond, query, stale, now);
+		else
 			respond_error(&serve->respond, query, RCODE_SERVFAIL, ede, text);
+	}
 	stored_key(&queries->message, STORED_FAILURE, &key);
 	struct stored *failure =
 		stored_new_failure(&key, ede, text, failure_seconds(serve, &key, now), now);
@@ -504,6 +533,7 @@ static int build_engine(struct serve *serve, const struct serve_policy *policy, 
 static void use_policy(struct serve *serve, struct serve_policy *policy)
 {
 	serve->policy = policy;
+	lookups_set_rate(serve->lookups, policy->settings.resolver.client_rate);
 	serve->tells_users = policy_tells_users(policy->image);
 	serve->tells_interfaces = policy_tells_interfaces(policy->image);
 	serve->generation++;

@@ -100,6 +100,7 @@ class Dns:
 
     def __init__(self, folder):
         self.folder, self.processes, self.trapped, self.asked = folder, [], [], []
+        self.broken = set()  # first labels that odd.lab answers with SERVFAIL
         for words in ("link set lo up", "address add 93.184.1.1/32 dev lo", "address add 93.184.1.2/32 dev lo",
                       "address add 93.184.1.3/32 dev lo", "address add 93.184.1.4/32 dev lo",
                       "address add 93.184.1.9/32 dev lo", "address add 169.254.169.254/32 dev lo",
@@ -168,7 +169,7 @@ class Dns:
         """odd.lab: the RDATA of what is asked, whatever its type."""
         answers = {
             "a3": ("A", b"\1\2\3"), "a5": ("A", b"\x5d\xb8\2\1\0"), "aaaa15": ("AAAA", b"\x26\6" + bytes(13)),
-            "good": ("A", b"\x5d\xb8\2\1"), "hint3": ("HTTPS", b"\0\1\0\0\4\0\3\1\2\3"),
+            "good": ("A", b"\x5d\xb8\2\1"), "fleeting": ("A", b"\x5d\xb8\2\1"), "hint3": ("HTTPS", b"\0\1\0\0\4\0\3\1\2\3"),
             "order": ("HTTPS", b"\0\1\0\0\4\0\4\x5d\xb8\2\1\0\1\0\3\2h2"),
             "oddname": ("CNAME", b"\3a b\3odd\3lab\0"),
         }
@@ -184,10 +185,14 @@ class Dns:
             self.asked.append((".".join(labels), qtype))
             if labels[0] == "slow":
                 continue
+            if labels[0] in self.broken:
+                server.sendto(data[:2] + struct.pack("!HHHHH", 0x8402, 1, 0, 0, 0) + question, peer)
+                continue
             kind, rdata = answers.get(labels[0], (None, None))
             record = b""
             if kind and (TYPES[kind] == qtype or kind == "CNAME"):
-                record = b"\xc0\x0c" + struct.pack("!HHIH", TYPES[kind], 1, 60, len(rdata)) + rdata
+                record = b"\xc0\x0c" + struct.pack("!HHIH", TYPES[kind], 1, 1 if labels[0] == "fleeting" else 60,
+                                                   len(rdata)) + rdata
             server.sendto(data[:2] + struct.pack("!HHHHH", 0x8400, 1, 1 if record else 0, 0, 0) + question + record, peer)
 
     def stop(self):

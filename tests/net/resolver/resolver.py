@@ -576,6 +576,47 @@ def kept_answers(t):
 
 
 @case
+def failures_are_kept(t):
+    "a name that cannot be resolved is not asked again at once; with serve_stale its last answer is given, and pinned"
+    name = "fleeting.odd.lab"
+    for stale in (False, True):
+        path = config(t.folder, "stale.yaml", resolver="  serve_stale: 3600" if stale else "")
+        same(t.resolver.command("reload " + path, ("reloaded", "failed")), "reloaded")
+        t.dns.broken.clear()
+        same(t.v4.ask(name).values("A"), ["93.184.2.1"])
+        t.dns.broken.add("fleeting")
+        time.sleep(2.1)
+        t.dns.asked.clear()
+        for _ in range(3):
+            reply = t.v4.ask(name, edns=1232)
+            if stale:
+                same((reply.rcode, reply.values("A"), reply.ede), ("NOERROR", ["93.184.2.1"], (3, "")))
+                same(reply.answer[0][2], 30)
+            else:
+                same((reply.rcode, reply.answer), ("SERVFAIL", []))
+            asked = len(t.dns.asked)
+            assert asked > 0
+        same(len(t.dns.asked), asked)
+        assert (HOST, name, "93.184.2.1") in t.resolver.pins()
+    t.dns.broken.clear()
+
+
+@case
+def rate(t):
+    "a client has so many lookups a second; kept answers are no lookups"
+    path = config(t.folder, "rate.yaml", resolver="  client_rate: 5")
+    same(t.resolver.command("reload " + path, ("reloaded", "failed")), "reloaded")
+    same(t.v4.ask("www.example.lab").rcode, "NOERROR")
+    replies = [t.v4.ask(f"rate{i}.race.example.lab", edns=1232) for i in range(40)]
+    late = [reply for reply in replies if reply.rcode == "SERVFAIL"]
+    assert 20 <= len(late) <= 31, len(late)
+    same({reply.ede for reply in late}, {(0, "too many questions a second")})
+    for _ in range(40):
+        same(t.v4.ask("www.example.lab").rcode, "NOERROR")
+    same(t.resolver.command("reload " + config(t.folder), ("reloaded", "failed")), "reloaded")
+
+
+@case
 def reload_while_waiting(t):
     "a query that waits is judged by the policy of the time of its answer; other settings keep working"
     path = config(t.folder, "blocked.yaml", resolver="  pin_min: 77", policies="",)

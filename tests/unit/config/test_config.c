@@ -336,7 +336,7 @@ static const char *const good_texts[] = {
 	"cher.example: "
 	"[1.1.1.1]}, trust_anchor: none, root_hints: /etc/hints, threads: 1, pin_min: 0, "
 	"pin_grace: 5, negative_anchors: [lab.example], refusal: refused}",
-	"resolver: {cache: {messages: 64K, rrsets: 100000, answers: 1M}, qname_minimisation: false, ipv6: "
+	"resolver: {cache: {messages: 64K, rrsets: 100000, answers: 1M}, client_rate: 50, serve_stale: 86400, qname_minimisation: false, ipv6: "
 	"false, "
 	"upstream_nonpublic: true, validation_date: 20200101000000, trust_anchor: \"/a \\\\ \\\" "
 	"b\"}",

@@ -174,6 +174,35 @@ static void test_bounds(void **state)
 	bench_free(&bench);
 }
 
+/* New lookups cost a token each, joining costs none; other clients have their own. */
+static void test_rate(void **state)
+{
+	(void)state;
+	struct bench bench = bench_new();
+	const unsigned rate = 10, burst = rate * LOOKUPS_BURST_SECONDS;
+	uint64_t now = 1000;
+	unsigned question = 0;
+
+	lookups_set_rate(bench.lookups, rate);
+	for (; question < burst; question++)
+		assert_int_equal(join(&bench, question, 1, 0, now), 0);
+	assert_int_equal(join(&bench, question, 1, 0, now), -EDQUOT);
+	assert_int_equal(join(&bench, 0, 1, 0, now), 0);
+	assert_int_equal(join(&bench, question++, 2, 0, now), 0);
+	assert_int_equal(join(&bench, question, 1, 0, now + 99), -EDQUOT);
+	assert_int_equal(join(&bench, question++, 1, 0, now + 100), 0);
+	assert_int_equal(join(&bench, question, 1, 0, now + 100), -EDQUOT);
+	/* A long pause earns no more than a burst. */
+	now += 3600000;
+	for (unsigned i = 0; i < burst; i++)
+		assert_int_equal(join(&bench, question++, 1, 0, now), 0);
+	assert_int_equal(join(&bench, question, 1, 0, now), -EDQUOT);
+	lookups_set_rate(bench.lookups, 0);
+	for (unsigned i = 0; i < 500; i++)
+		assert_int_equal(join(&bench, question++, 1, 0, now), 0);
+	bench_free(&bench);
+}
+
 static void test_time_out(void **state)
 {
 	(void)state;
@@ -238,8 +267,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_question), cmocka_unit_test(test_at_once_and_broken),
-		cmocka_unit_test(test_bounds),        cmocka_unit_test(test_time_out),
-		cmocka_unit_test(test_move),          cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_bounds),        cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_time_out),      cmocka_unit_test(test_move),
+		cmocka_unit_test(test_copies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

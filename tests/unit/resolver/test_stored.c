@@ -141,6 +141,28 @@ static void test_ageing(void **state)
 	stored_unref(stored);
 }
 
+static void test_stale(void **state)
+{
+	(void)state;
+	struct query_message query;
+	struct reply reply;
+
+	wire_query(&query, "www.example", QUERY_TYPE_HTTPS, false, false);
+	struct stored *stored = make_lines(&query, service, STORED_DNSSEC);
+	reply_begin(&reply, &query, kept, RCODE_NOERROR);
+	reply_stale(&reply, stored);
+	size_t size = reply_finish(&reply, 1232);
+	ldns_pkt *packet;
+	assert_int_equal(ldns_wire2pkt(&packet, kept, size), LDNS_STATUS_OK);
+	ldns_rr_list *list = ldns_pkt_all_noquestion(packet);
+	assert_int_equal(ldns_rr_list_rr_count(list), stored->ttl_count);
+	for (size_t i = 0; i < ldns_rr_list_rr_count(list); i++)
+		assert_int_equal(ldns_rr_ttl(ldns_rr_list_rr(list, i)), REPLY_STALE_TTL);
+	ldns_rr_list_free(list);
+	ldns_pkt_free(packet);
+	stored_unref(stored);
+}
+
 /* What must not be kept: TTL 0, negative answers without a SOA, what could not be read. */
 static void test_life(void **state)
 {
@@ -203,6 +225,7 @@ static void test_verdicts(void **state)
 	struct stored *stored = make_lines(&query, lines, 0);
 	const struct stored_verdict verdict = {.generation = 3, .policy = 1, .permitted = true};
 	assert_null(stored_verdict(stored, 3, 1, false));
+	assert_null(stored_verdict(stored, 0, 0, false));
 	stored_remember(stored, &verdict);
 	assert_non_null(stored_verdict(stored, 3, 1, false));
 	assert_null(stored_verdict(stored, 4, 1, false));
@@ -346,13 +369,10 @@ static void test_random(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_key),
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_ageing),
-		cmocka_unit_test(test_life),
-		cmocka_unit_test(test_failure),
-		cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_against_oracle),
+		cmocka_unit_test(test_key),      cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_ageing),   cmocka_unit_test(test_life),
+		cmocka_unit_test(test_failure),  cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_verdicts), cmocka_unit_test(test_against_oracle),
 		cmocka_unit_test(test_random),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
