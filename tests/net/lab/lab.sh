@@ -30,6 +30,7 @@ LAB_AUTH=95.216.66.53      LAB_AUTH6=2a01:4f9:66::53
 LAB_OTHER=95.216.99.53     LAB_OTHER6=2a01:4f9:99::53
 LAB_WEB=93.184.216.34      LAB_WEB6=2606:2800:220:1::34
 LAB_SECOND=93.184.216.35   LAB_SECOND6=2606:2800:220:1::35
+LAB_QUIC=93.184.216.36     LAB_QUIC6=2606:2800:220:1::36 # nothing answers here until a script starts something
 LAB_LAN=10.77.0.10         LAB_LAN6=fd77:10::10
 LAB_META=169.254.169.254   LAB_META6=fd00:ec2::254
 LAB_META64=64:ff9b::a9fe:a9fe   # the metadata address behind a NAT64
@@ -307,7 +308,7 @@ lab_start() {
 	lab_router_and_host || lab_fatal 'no router and host'
 	lab_server dns 1 "$LAB_ROOT" "$LAB_ROOT6" "$LAB_TLD" "$LAB_TLD6" "$LAB_ZONES" "$LAB_ZONES6" || lab_fatal 'no namespace dns'
 	lab_server auth 2 "$LAB_AUTH" "$LAB_AUTH6" "$LAB_OTHER" "$LAB_OTHER6" || lab_fatal 'no namespace auth'
-	lab_server web 3 "$LAB_WEB" "$LAB_WEB6" "$LAB_SECOND" "$LAB_SECOND6" || lab_fatal 'no namespace web'
+	lab_server web 3 "$LAB_WEB" "$LAB_WEB6" "$LAB_SECOND" "$LAB_SECOND6" "$LAB_QUIC" "$LAB_QUIC6" || lab_fatal 'no namespace web'
 	lab_server meta 4 "$LAB_META" "$LAB_META6" "$LAB_META64" "$LAB_AZURE" "$LAB_ALIBABA" || lab_fatal 'no namespace meta'
 	lab_server lan 5 "$LAB_LAN" "$LAB_LAN6" || lab_fatal 'no namespace lan'
 	lab_guard "${LAB_SERVERS[@]}" "${LAB_SERVERS6[@]}" || lab_fatal 'no guard'
@@ -342,7 +343,7 @@ lab_namespace_of() {
 	case $1 in
 	"$LAB_ROOT" | "$LAB_ROOT6" | "$LAB_TLD" | "$LAB_TLD6" | "$LAB_ZONES" | "$LAB_ZONES6") echo dns ;;
 	"$LAB_AUTH" | "$LAB_AUTH6" | "$LAB_OTHER" | "$LAB_OTHER6") echo auth ;;
-	"$LAB_WEB" | "$LAB_WEB6" | "$LAB_SECOND" | "$LAB_SECOND6") echo web ;;
+	"$LAB_WEB" | "$LAB_WEB6" | "$LAB_SECOND" | "$LAB_SECOND6" | "$LAB_QUIC" | "$LAB_QUIC6") echo web ;;
 	"$LAB_META" | "$LAB_META6" | "$LAB_META64" | "$LAB_AZURE" | "$LAB_ALIBABA") echo meta ;;
 	"$LAB_LAN" | "$LAB_LAN6") echo lan ;;
 	*) return 1 ;;
@@ -464,13 +465,14 @@ lab_end() {
 
 # --- clients -----------------------------------------------------------------------------------------------------
 
-# policy [YAML]: the configuration of `guarded`: the lab's root, and this as policy `default`.
+# policy [YAML [GATE]]: the configuration of `guarded`: the lab's root, this as policy `default`, and GATE as `gate`.
 policy() {
 	cat >"$lab/policy.yaml" <<-END
 		resolver:
 		  root_hints: $lab/zones/root.hints
 		  trust_anchor: $lab/zones/root.anchor
 		log: {file: $lab/audit.log}
+		gate: ${2:-{\}}
 		policies:
 		  default: ${1:-{\}}
 	END

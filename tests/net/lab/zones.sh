@@ -34,6 +34,8 @@ zones_harbour() {
 		v6      AAAA  $LAB_WEB6
 		second  A     $LAB_SECOND
 		shop    CNAME www
+		quic    A     $LAB_QUIC
+		quic    AAAA  $LAB_QUIC6
 		*.loop  A     $LAB_WEB
 		meta    A     $LAB_META
 		mapped  AAAA  $LAB_META_MAPPED
@@ -58,7 +60,7 @@ zones_leaf() {
 	harbour.com) zones_harbour ;;
 	plain.com) printf '%s\n' '@ NS ns' "ns A $LAB_ZONES" "ns AAAA $LAB_ZONES6" "www A $LAB_WEB" ;;
 	bogus.com) printf '%s\n' '@ NS ns' "ns A $LAB_ZONES" "ns AAAA $LAB_ZONES6" "www A $LAB_WEB" ;;
-	quarry.net) printf '%s\n' '@ NS ns' "ns A $LAB_ZONES" "ns AAAA $LAB_ZONES6" "www A $LAB_WEB" "www AAAA $LAB_WEB6" "own A $LAB_SECOND" ;;
+	quarry.net) printf '%s\n' '@ NS ns' "ns A $LAB_ZONES" "ns AAAA $LAB_ZONES6" "www A $LAB_WEB" "www AAAA $LAB_WEB6" "own A $LAB_SECOND" "quic A $LAB_QUIC" ;;
 	google.internal) printf '%s\n' '@ NS ns' "ns A $LAB_ZONES" "ns AAAA $LAB_ZONES6" "metadata A $LAB_META" ;;
 	esac
 }
