@@ -35,12 +35,14 @@ start() {
 gate: {hook: output}
 clients: [{name: one, uid: 4001, policy: default}]
 policies: {default: {default: deny}}" || lab_fatal 'the daemon does not start'
+	# It answers before it governs.
+	wait_for 10 in_host "$PINFOLD" rules verify -c "$lab/daemon.yaml" || lab_fatal 'the rules are not complete'
 }
 selfcheck() { in_host "$PINFOLD" selfcheck -c "$lab/daemon.yaml" --uid "${user:-4001}" --strict; }
 
 scenario 'beside the service: a governed user passes' "${everything[@]}"
 start
-check 'passes' wait_for 10 says enforced: selfcheck
+check 'passes' says enforced: selfcheck
 user=4009 check 'another user is not governed' fails metadata_address selfcheck
 
 # The service repairs its rules when it looks; each case is over before.
