@@ -30,13 +30,21 @@ policy '{mode: audit}'
 check 'audit' fails dns_over_tls in_run -- touch "$lab/started"
 check 'not started' test ! -e "$lab/started"
 
+# Without rules of its own, which it would repair.
 start() {
-	daemon_start "$(lab_resolver_yaml '"127.0.0.1@53"' '127.0.0.0/8')
-gate: {hook: output}
-clients: [{name: one, uid: 4001, policy: default}]
-policies: {default: {default: deny}}" || lab_fatal 'the daemon does not start'
-	# It answers before it governs.
-	wait_for 10 in_host "$PINFOLD" rules verify -c "$lab/daemon.yaml" || lab_fatal 'the rules are not complete'
+	lab_stop_unbound
+	cat >"$lab/daemon.yaml" <<-END
+		log: {file: $lab/audit.log}
+		control: {socket: $lab/control.sock}
+		$(lab_resolver_yaml '"127.0.0.1@53"' '127.0.0.0/8')
+		gate: {hook: output}
+		clients: [{name: one, uid: 4001, policy: default}]
+		policies: {default: {default: deny}}
+	END
+	in_host_background "$lab/daemon.err" "$PINFOLD" daemon -c "$lab/daemon.yaml" --no-rules
+	daemon_pid=$!
+	wait_for 10 daemon_ready || lab_fatal 'the daemon does not start'
+	in_host "$PINFOLD" rules install -c "$lab/daemon.yaml" || lab_fatal 'no rules'
 }
 selfcheck() { in_host "$PINFOLD" selfcheck -c "$lab/daemon.yaml" --uid "${user:-4001}" --strict; }
 
@@ -45,7 +53,6 @@ start
 check 'passes' says enforced: selfcheck
 user=4009 check 'another user is not governed' fails metadata_address selfcheck
 
-# The service repairs its rules when it looks; each case is over before.
 scenario 'what is queued in IPv4 is flushed' "${everything[@]}"
 in_host sh -c 'iptables -t mangle -F OUTPUT'
 check 'told' fails dns_over_tls selfcheck
