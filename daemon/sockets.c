@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/report.h"
+
 /* Pending TCP connections: the resolver accepts in one loop, a burst of clients must fit. */
 #define TCP_BACKLOG 256
 
@@ -26,7 +28,28 @@ static int set_options(int fd, int family, int type)
 	return 0;
 }
 
-static int open_one(const struct endpoint *endpoint, int type)
+/*
+ * Binds, also to an address that this host does not have yet: a bridge or a tap is made when its first
+ * guest starts, and the service stands before it. *LATER says that it was so.
+ */
+static int bind_any(int fd, const struct sockaddr_storage *address, unsigned length, bool *later)
+{
+	bool ipv6 = address->ss_family == AF_INET6;
+	int on = 1;
+
+	if (bind(fd, (const struct sockaddr *)address, length) == 0)
+		return 0;
+	if (errno != EADDRNOTAVAIL)
+		return -errno;
+	if (setsockopt(fd, ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, ipv6 ? IPV6_FREEBIND : IP_FREEBIND,
+		       &on, sizeof(on)) < 0 ||
+	    bind(fd, (const struct sockaddr *)address, length) < 0)
+		return -errno;
+	*later = true;
+	return 0;
+}
+
+static int open_one(const struct endpoint *endpoint, int type, bool *later)
 {
 	struct sockaddr_storage address;
 	unsigned length = endpoint_to_sockaddr(endpoint, &address);
@@ -38,8 +61,8 @@ static int open_one(const struct endpoint *endpoint, int type)
 	if (fd < 0)
 		return -errno;
 	int error = set_options(fd, family, type);
-	if (error == 0 && bind(fd, (struct sockaddr *)&address, length) < 0)
-		error = -errno;
+	if (error == 0)
+		error = bind_any(fd, &address, length, later);
 	if (error == 0 && type == SOCK_STREAM && listen(fd, TCP_BACKLOG) < 0)
 		error = -errno;
 	if (error != 0) {
@@ -56,10 +79,11 @@ int sockets_open(const struct resolver_settings *settings, struct sockets *out, 
 	struct sockets opened = {.count = 0};
 
 	for (size_t i = 0; i < settings->listen_count; i++) {
+		char text[ADDRESS_TEXT_SIZE];
+		bool later = false;
 		for (size_t t = 0; t < 2; t++) {
-			int fd = open_one(&settings->listen[i], types[t]);
+			int fd = open_one(&settings->listen[i], types[t], &later);
 			if (fd < 0) {
-				char text[ADDRESS_TEXT_SIZE];
 				snprintf(problem, size, "cannot listen on %s/%s: %s",
 					 endpoint_format(&settings->listen[i], text),
 					 types[t] == SOCK_DGRAM ? "udp" : "tcp", strerror(-fd));
@@ -68,6 +92,9 @@ int sockets_open(const struct resolver_settings *settings, struct sockets *out, 
 			}
 			opened.fds[opened.count++] = fd;
 		}
+		if (later)
+			report("%s is no address of this host yet",
+			       endpoint_format(&settings->listen[i], text));
 	}
 	*out = opened;
 	return 0;

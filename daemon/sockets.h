@@ -15,7 +15,9 @@ struct sockets {
 	size_t count;
 };
 
-/* Binds all or none. 0, or negative errno with one line in PROBLEM. */
+/*
+ * Binds all or none. An address that this host does not have yet is bound as well, and reported. 0, or negative errno with one line in PROBLEM.
+ */
 int sockets_open(const struct resolver_settings *settings, struct sockets *out, char *problem,
 		 size_t size);
 void sockets_close(struct sockets *sockets);
