@@ -36,6 +36,7 @@ PLATFORM = r"libc\.so|libm\.so|libpthread\.so|libdl\.so|librt\.so|ld-linux|linux
 EXECUTABLES = {
     "pinfold": {"libfyaml", "jansson", "libpsl", "libidn2", "pcre2", "libcap-ng", "libseccomp"},
     "pinfold-resolver": {"jansson", "ldns", "libunbound", "libevent", "libcrypto", "libcap-ng", "libseccomp"},
+    "pinfold-cni": {"jansson"},
     "pinfold-gate": {"jansson", "libmnl", "libnetfilter_queue", "libcrypto", "pcre2", "libcap-ng", "libseccomp"},
 }
 
@@ -58,6 +59,7 @@ ROOMS = {
     "config": (COMMAND, {"libfyaml", "libpsl", "libidn2"}),
     "daemon": (COMMAND, {"jansson", "libcap-ng", "libseccomp"}),
     "confine": (COMMAND | {"daemon"}, {"libcap-ng", "libseccomp"}),
+    "cni": (BELOW, {"jansson"}),
     "cli": (COMMAND | {"daemon", "confine", "secrets", "hook"}, {"jansson", "libidn2", "libcap-ng"}),
 }
 
