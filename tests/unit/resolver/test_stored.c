@@ -158,7 +158,7 @@ static void test_stale(void **state)
 	assert_int_equal(ldns_rr_list_rr_count(list), stored->ttl_count);
 	for (size_t i = 0; i < ldns_rr_list_rr_count(list); i++)
 		assert_int_equal(ldns_rr_ttl(ldns_rr_list_rr(list, i)), REPLY_STALE_TTL);
-	ldns_rr_list_free(list);
+	ldns_rr_list_deep_free(list);
 	ldns_pkt_free(packet);
 	stored_unref(stored);
 }
