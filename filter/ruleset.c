@@ -131,7 +131,8 @@ struct writer {
 	char *data;
 	size_t length, capacity;
 	bool failed;
-	uint32_t states, bits; /* of the mask: those of a state, and all that the rules use */
+	/* of the mask: those of a state, those that connections have, and all that the rules use */
+	uint32_t states, saved, bits;
 };
 
 #define PROBLEM(...) (snprintf(problem, size, __VA_ARGS__), -EINVAL)
@@ -258,9 +259,9 @@ __attribute__((format(printf, 3, 4))) static void rule(struct writer *writer, co
 #define OWN          "PF-%s-%s"
 #define OWN_OF(part) writer->set->instance, part
 
-/* A match of a state, or of none of them. */
+/* A match of a state that is still good, or of any at all. */
 #define STATE           "-m mark --mark 0x%x/0x%x"
-#define STATE_OF(state) mark_value(writer->set->mark_mask, state), writer->states
+#define STATE_OF(state) mark_value(writer->set->mark_mask, state), writer->saved
 #define ANY_STATE       "-m mark ! --mark 0x0/0x%x"
 
 #define SET_STATE           "-j MARK --set-xmark 0x%x/0x%x"
@@ -552,6 +553,8 @@ static void add_notice(struct writer *writer)
 
 static void add_mangle_gov(struct writer *writer)
 {
+	uint32_t again = mark_value(writer->set->mark_mask, (enum mark_state)MARK_AGAIN);
+
 	/* Who comes in from outside with an address of this host would be the client `host`. The
 	 * kernel drops such packets by itself in IPv4 alone. */
 	if (writer->set->hook == HOOK_FORWARD)
@@ -559,8 +562,8 @@ static void add_mangle_gov(struct writer *writer)
 	rule(writer, "gov", SYN_OF_A_REPLY);
 	rule(writer, "gov", A_REPLY);
 	rule(writer, "gov", "-j MARK --set-xmark 0x0/0x%x", writer->bits);
-	rule(writer, "gov", "-j CONNMARK --restore-mark --nfmask 0x%x --ctmask 0x%x",
-	     writer->states, writer->states);
+	rule(writer, "gov", "-j CONNMARK --restore-mark --nfmask 0x%x --ctmask 0x%x", writer->saved,
+	     writer->saved);
 	/* The client uses a port again whose refused connection conntrack and the server still
 	 * have. Its SYN goes to the gate; octets on it do not pass (nfq/judge.c). Before
 	 * `new`, whose refusals are of the packet itself. */
@@ -570,6 +573,7 @@ static void add_mangle_gov(struct writer *writer)
 	     STATE_OF(MARK_REFUSED), mark_value(writer->set->mark_mask, MARK_WATCHED),
 	     writer->states);
 	rule(writer, "gov", STATE " -j " OWN, STATE_OF(MARK_NONE), OWN_OF("new"));
+	rule(writer, "gov", "-m mark --mark 0x%x/0x%x -j " OWN, again, again, OWN_OF("new"));
 	rule(writer, "gov", STATE " -j RETURN", STATE_OF(MARK_ALLOWED));
 	rule(writer, "gov", STATE " -j RETURN", STATE_OF(MARK_REFUSED));
 	rule(writer, "gov",
@@ -627,7 +631,7 @@ static void add_mangle(struct writer *writer)
 	rule(writer, "save",
 	     ANY_STATE
 	     " -m conntrack --ctdir ORIGINAL -j CONNMARK --save-mark --nfmask 0x%x --ctmask 0x%x",
-	     writer->states, writer->states, writer->states);
+	     writer->states, writer->saved, writer->saved);
 	if (is_output)
 		add_jumps(writer, "OUTPUT", "out", false);
 	else
@@ -668,8 +672,8 @@ static void add_filter(struct writer *writer)
 	add_floor(writer);
 	add_notice(writer);
 	rule(writer, "ref", SET_STATE, SET_STATE_OF(MARK_REFUSED));
-	rule(writer, "ref", "-j CONNMARK --save-mark --nfmask 0x%x --ctmask 0x%x", writer->states,
-	     writer->states);
+	rule(writer, "ref", "-j CONNMARK --save-mark --nfmask 0x%x --ctmask 0x%x", writer->saved,
+	     writer->saved);
 	rule(writer, "ref", "-p tcp -j REJECT --reject-with tcp-reset");
 	rule(writer, "ref", "-j REJECT --reject-with %s",
 	     writer->ipv6 ? "icmp6-adm-prohibited" : "icmp-admin-prohibited");
@@ -690,8 +694,10 @@ char *ruleset_text(const struct ruleset *ruleset, enum address_family family)
 		.set = ruleset,
 		.ipv6 = family == ADDRESS_IPV6,
 		.states = mark_value(ruleset->mark_mask, (enum mark_state)MARK_STATES),
+		.saved =
+			mark_value(ruleset->mark_mask, (enum mark_state)(MARK_STATES | MARK_AGAIN)),
 		.bits = mark_value(ruleset->mark_mask,
-				   (enum mark_state)(MARK_STATES | MARK_QUEUED)),
+				   (enum mark_state)(MARK_STATES | MARK_QUEUED | MARK_AGAIN)),
 	};
 
 	/* Tables are committed one by one: first the one that drops what nobody judged. */

@@ -256,7 +256,7 @@ clients: [{name: vm, interface: tap7}]
 floor: {addresses: [10.9.0.0/16]}
 """)[1]
     expect("rules: the configuration's", [text in out for text in
-           ("-i tap7 ", "--queue-num 77\n", "0x100/0x700", "-A PF-pinfold-floor -d 10.9.0.0/16 -j PF-pinfold-infra\n",
+           ("-i tap7 ", "--queue-num 77\n", "0x100/0xf00", "-A PF-pinfold-floor -d 10.9.0.0/16 -j PF-pinfold-infra\n",
             "-d 64:ff9b::a09:0/112 ", "PF-pinfold-out")], [True] * 5 + [False])
 
 

@@ -92,9 +92,9 @@ static void good_rulesets(void **state)
 	(void)state;
 
 	assert_int_equal(check_of(&set), 0);
-	set.mark_mask = 7;
+	set.mark_mask = 0xf;
 	assert_int_equal(check_of(&set), 0);
-	set.mark_mask = 0xe0000000;
+	set.mark_mask = 0xf0000000;
 	assert_int_equal(check_of(&set), 0);
 	strcpy(set.instance, "abcdefghijkl-_9");
 	assert_int_equal(check_of(&set), 0);
@@ -123,7 +123,7 @@ static void bad_instances(void **state)
 
 static void bad_masks(void **state)
 {
-	static const uint32_t bad[] = {0, 1, 3, 5, 6, 0x80000000, 0xc0000000, 0x00fb0000};
+	static const uint32_t bad[] = {0, 1, 3, 5, 6, 7, 0x80000000, 0xc0000000, 0x00fb0000};
 	struct ruleset set = output_ruleset();
 	(void)state;
 
@@ -319,7 +319,8 @@ static void the_queue_has_no_bypass(void **state)
 /* The notice is the first rule of the refusal, and not for who is refused already. */
 static void check_notice(const char *table, const struct ruleset *set, bool mangle)
 {
-	unsigned refused = 3u << __builtin_ctz(set->mark_mask);
+	unsigned lowest = __builtin_ctz(set->mark_mask);
+	unsigned refused = 3u << lowest, saved = 11u << lowest;
 	char lines[256];
 	(void)mangle;
 
@@ -328,7 +329,7 @@ static void check_notice(const char *table, const struct ruleset *set, bool mang
 		 "-A PF-%s-ref -m mark ! --mark 0x%x/0x%x -j NFLOG --nflog-prefix pinfold-floor "
 		 "--nflog-group 4400 --nflog-size 256\n"
 		 "-A PF-%s-ref -j MARK --set-xmark ",
-		 set->instance, refused, refused, set->instance);
+		 set->instance, refused, saved, set->instance);
 	const char *notice = strstr(table, lines);
 	assert_non_null(notice);
 	snprintf(lines, sizeof(lines), "-A PF-%s-ref ", set->instance);
@@ -433,16 +434,16 @@ static void resolvers(void **state)
 	four = ruleset_text(&set, ADDRESS_IPV4);
 	six = ruleset_text(&set, ADDRESS_IPV6);
 	assert_true(has_line(four, "-A PF-pinfold-new -d 127.0.0.1/32 -p udp -m udp --dport 53 "
-				   "-j MARK --set-xmark 0x10000/0x70000"));
+				   "-j MARK --set-xmark 0x10000/0xf0000"));
 	assert_true(has_line(four, "-A PF-pinfold-new -d 127.0.0.1/32 -p tcp -m tcp --dport 53 "
-				   "-j MARK --set-xmark 0x10000/0x70000"));
+				   "-j MARK --set-xmark 0x10000/0xf0000"));
 	assert_true(has_line(four, "-A PF-pinfold-new -p tcp -m tcp --dport 5353 -m addrtype "
-				   "--dst-type LOCAL -j MARK --set-xmark 0x10000/0x70000"));
+				   "--dst-type LOCAL -j MARK --set-xmark 0x10000/0xf0000"));
 	assert_null(strstr(four, "--dport 54"));
 	assert_true(has_line(six, "-A PF-pinfold-new -d ::1/128 -p udp -m udp --dport 54 "
-				  "-j MARK --set-xmark 0x10000/0x70000"));
+				  "-j MARK --set-xmark 0x10000/0xf0000"));
 	assert_true(has_line(six, "-A PF-pinfold-new -p udp -m udp --dport 55 -m addrtype "
-				  "--dst-type LOCAL -j MARK --set-xmark 0x10000/0x70000"));
+				  "--dst-type LOCAL -j MARK --set-xmark 0x10000/0xf0000"));
 	assert_null(strstr(six, "--dport 53 "));
 	free(four);
 	free(six);
