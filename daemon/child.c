@@ -126,6 +126,7 @@ static bool take_message(struct child *child, const struct message *message)
 		if (child->state != CHILD_STARTING)
 			return false;
 		child->state = CHILD_READY;
+		child->served = child->generation;
 		child->ready_since = loop_now();
 		child->pulse = child->ready_since + CHILD_PULSE_MS;
 		child->silent = 0;
@@ -138,7 +139,7 @@ static bool take_message(struct child *child, const struct message *message)
 	case MESSAGE_RELOADED:
 		if (child->reloading == 0 || body->reload.generation != child->reloading)
 			return false;
-		child->generation = child->reloading;
+		child->generation = child->served = child->reloading;
 		child->reloading = 0;
 		child->events->reloaded(child, NULL);
 		return true;

@@ -82,6 +82,7 @@ struct child {
 	uint64_t starts;
 	uint64_t generation; /* of the policy in force there; 0: none */
 	uint64_t reloading;  /* generation of an unanswered RELOAD; 0: none */
+	uint64_t served;     /* generation that the last process was ready with; 0: none was */
 	uint64_t noticed;    /* when the last NOTICE was passed on; 0: none yet */
 	bool owes_status;
 	unsigned silent;     /* pulses that found it owing a status */

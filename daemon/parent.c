@@ -51,6 +51,7 @@ static void start_child(struct parent *parent, struct child *child)
 		.uid = parent->uid,
 		.gid = parent->gid,
 		.listen_count = resolver ? parent->config->settings.resolver.listen_count : 0,
+		.judge_again = !resolver && child->served != parent->image.generation,
 	};
 
 	if (resolver) {

@@ -33,7 +33,7 @@
 #include "name.h"
 #include "verdict.h"
 
-#define MESSAGE_FD 3
+#define MESSAGE_FD      3
 #define MESSAGE_FDS_MAX 40
 
 enum message_type {
@@ -60,7 +60,8 @@ struct message_start {
 	uint64_t generation;
 	uint32_t uid, gid; /* what to become; 0 in a user namespace without another id: stay */
 	uint32_t listen_count;
-	uint32_t reserved;
+	uint32_t
+		judge_again; /* 1, for the gate: there may be connections that another policy decided */
 };
 
 struct message_reload {

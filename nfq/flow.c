@@ -15,8 +15,8 @@
  * Readers (stream, reassembly, the lent buffer) belong to flows that are read or may be read again.
  * READING flows lose theirs to nobody: they are bounded by client and leave within HEAD_TIMEOUT_MS.
  * For the rest, when room is wanted the oldest goes: first a decided flow, which the connection's
- * mark can do without (ALLOWED never comes back to us, REFUSED comes back as "not known", which is
- * refused), then an idle one, which is reset when it speaks again. So a full table closes paths and
+ * mark can do without (ALLOWED comes back to us after a reload alone, and is judged by its address
+ * then; REFUSED comes back as "not known", which is refused), then an idle one, which is reset when it speaks again. So a full table closes paths and
  * opens none. Nor does it close those of others: a client that holds more than half of what has run
  * out gives up its own first, and where none of these is found near the old end, gets nothing new.
  *
@@ -38,6 +38,7 @@
 #define CROWDED_SEARCH 64u
 
 static struct flow flows[FLOWS_MAX + 1];
+static struct flow_use uses[FLOWS_MAX + 1]; /* apart: most flows never have one */
 static uint32_t buckets[BUCKETS];
 static uint32_t free_flows, fresh_flows;
 
@@ -86,6 +87,11 @@ static uint32_t index_of(const struct flow *flow)
 static uint32_t *bucket_of(const struct flow_key *key)
 {
 	return &buckets[hash_sip(hash_key, key, sizeof(*key)) & (BUCKETS - 1)];
+}
+
+struct flow_use *flow_use(const struct flow *flow)
+{
+	return &uses[index_of(flow)];
 }
 
 struct flow *flow_find(const struct flow_key *key)
@@ -325,7 +331,6 @@ int flow_read(struct flow *flow, struct sink *sink)
 	reader->early = false;
 	reader->asking_early = reader->hooked_early = false;
 	reader->octets = 0;
-	reader->pinned = false;
 	flow->reader = reader;
 	readers_by_client[flow->client_slot]++;
 	return 0;
@@ -337,7 +342,6 @@ void flow_expire(uint64_t now, struct sink *sink, unsigned max)
 		enum flow_state state;
 		uint64_t age;
 	} ages[] = {
-		{FLOW_ALLOWED, DECIDED_MS},
 		{FLOW_REFUSED, DECIDED_MS},
 		{FLOW_QUIET, IDLE_MS},
 		{FLOW_OPENED, IDLE_MS},

@@ -45,7 +45,7 @@ enum flow_state {
 			 comes: the hook has its own deadline; never makes room for others */
 	FLOW_QUIET,   /* all octets seen so far are judged, more heads may follow.
 			 -> READING by the next head, -> ALLOWED, gone by RST, age or need of room */
-	FLOW_ALLOWED, /* decided: every packet is allowed; gone by age or need of room */
+	FLOW_ALLOWED, /* decided: every packet is allowed; gone by need of room */
 	FLOW_REFUSED, /* decided: every packet is refused; gone by age or need of room */
 	FLOW_STATES
 };
@@ -63,8 +63,15 @@ struct reader_slot {
 	bool asking_early; /* FLOW_ASKING: what the hook is asked about is such a head */
 	bool hooked_early; /* the hook was asked about this early head, and said `hooked` */
 	enum hook_answer hooked;
-	bool pinned; /* the last allowed request had a name, `name`, and it was pinned */
-	struct name name;
+};
+
+/* What the last request that passed has said: enough to judge it again under another policy. */
+struct flow_use {
+	struct host host; /* Host or SNI; the target of a request to a proxy */
+	uint8_t kind;     /* enum request_kind */
+	uint8_t form;     /* enum target_form */
+	bool malformed;   /* audit mode let it pass */
+	bool pinned;      /* `host` is a name, and was pinned */
 };
 
 struct flow {
@@ -79,7 +86,8 @@ struct flow {
 	bool root, uid_known;
 	bool passed;       /* its SYN was let through */
 	bool logged;       /* an allowed flow was reported */
-	bool lifted;       /* the hook let its destination through, whatever the rules say */
+	bool lifted;       /* the hook let it through, whatever the rules say */
+	bool used;         /* there is a flow_use() */
 	bool reads;        /* its first bytes are read; UDP alone */
 	uint32_t sequence; /* TCP: of the SYN; UDP: datagram_tag() of what was refused */
 	uint32_t uid;
@@ -106,6 +114,9 @@ struct flow *flow_find(const struct flow_key *key);
 struct flow *flow_add(const struct flow_key *key, const struct client_key *client, uint64_t now,
 		      struct sink *sink);
 
+/* Room for FLOW's use, which has something in it when FLOW is `used`; good until FLOW is forgotten. */
+struct flow_use *flow_use(const struct flow *flow);
+
 /* Forgets FLOW: its held packets are dropped, its reader and buffer returned. */
 void flow_remove(struct flow *flow, struct sink *sink);
 
@@ -129,7 +140,7 @@ int flow_read(struct flow *flow, struct sink *sink);
 /* The flow of STATE whose `when` is oldest, or NULL. */
 struct flow *flow_oldest(enum flow_state state);
 
-/* Forgets decided flows past DECIDED_MS and idle ones past IDLE_MS, at most MAX of them. */
+/* Forgets refused flows past DECIDED_MS and idle ones past IDLE_MS, at most MAX of them. */
 void flow_expire(uint64_t now, struct sink *sink, unsigned max);
 
 struct flow_counts {

@@ -53,4 +53,5 @@ struct arrival {
 	uint32_t uid;
 	bool uid_known;
 	enum mark_state mark_state; /* what the connection's mark said */
+	bool again;                 /* the connection was decided under another policy */
 };

@@ -14,7 +14,8 @@
  *                                       segment takes one out of later data, so the server would
  *                                       read another request than was judged
  *   other TCP, flow known               by the record: allowed, refused, or read (nfq/read.c)
- *   other TCP, flow not known           refused, but for empty packets of a watched connection
+ *   other TCP, flow not known           refused, but for empty packets of a watched connection, and
+ *                                       what a reload asks again about: judged by the address
  *
  * A flow is not known after a restart of the gate, or when it was idle and made room for others.
  * What was judged of it is not known then, so it is reset and its client connects anew.
@@ -42,9 +43,10 @@
  * a SYN with octets is not held but dropped: its sender repeats it without. The record of a flow that
  * is not TCP answers for the hook until it is forgotten.
  *
- * A policy reload changes gate->generation. A flow judged under another one is asked again for its
- * connect verdict when its next packet comes, with what the flow used as a pin; later requests are
- * judged by the new policy anyway.
+ * A policy reload changes gate->generation, and asks the kernel for the next packet of every
+ * connection (nfq/tracking.c). A flow judged under another generation is judged again then, by the
+ * last request that passed (struct flow_use); later requests are judged by the new policy anyway. A
+ * connection that the table has no room for any more is judged by its bare address.
  */
 
 #include <netinet/in.h>
@@ -142,6 +144,19 @@ static struct flow *add_flow(struct gate *gate, const struct arrival *arrival,
 	return flow;
 }
 
+/* Octets of FLOW are not read. NAME is the one its destination is pinned as, if there is one. */
+static void remember_raw(struct flow *flow, const struct name *name)
+{
+	struct flow_use *use = flow_use(flow);
+
+	*use = (struct flow_use){.kind = REQUEST_OTHER, .pinned = name != NULL};
+	if (name != NULL) {
+		use->host.kind = HOST_NAME;
+		use->host.name = *name;
+	}
+	flow->used = true;
+}
+
 /* The last word on FLOW's destination, whose packets are all held. WORDS are the hook's or NULL. */
 static void conclude_connect(struct gate *gate, struct flow *flow, struct ruling *ruling,
 			     const char *words, uint64_t now)
@@ -167,6 +182,7 @@ static void conclude_connect(struct gate *gate, struct flow *flow, struct ruling
 	}
 	gate->counters[COUNTER_ALLOWED]++;
 	hold_release_all(flow, MARK_ALLOWED, gate->sink);
+	remember_raw(flow, ruling->name);
 	if (tcp)
 		flow_enter(flow, FLOW_ALLOWED, now);
 	else
@@ -211,8 +227,7 @@ static void hold_datagram(struct gate *gate, struct flow *flow, const struct arr
  */
 static bool judge_again(struct gate *gate, struct flow *flow, uint64_t now)
 {
-	const struct reader_slot *reader = flow->reader;
-	const struct name *name = reader != NULL && reader->pinned ? &reader->name : NULL;
+	const struct flow_use *use = flow_use(flow);
 	struct client_match client;
 
 	/* one that is ASKING is judged anew when its answer comes */
@@ -225,13 +240,15 @@ static bool judge_again(struct gate *gate, struct flow *flow, uint64_t now)
 	flow->root = client.root;
 	if (!client.governed)
 		return false;
-	struct ruling ruling = ruling_connect(gate, &flow->key, &client, name, flow->opened);
+	struct verdict verdict = ruling_again(gate, flow, &client);
 
 	/* the hook has let it through, and the new policy would ask it again */
-	if (!verdict_refuses(&ruling.verdict) || (ruling.verdict.asks_hook && flow->lifted))
+	if (!verdict_refuses(&verdict) || (verdict.asks_hook && flow->lifted))
 		return false;
-	report_connect(gate, &flow->key, &client, &ruling, now);
-	settle_refuse(gate, flow, NULL, &ruling.verdict, now);
+	ruling_report(gate, &flow->key, &client, flow->used ? STAGE_REQUEST : STAGE_CONNECT,
+		      &verdict, flow->used && use->host.kind == HOST_NAME ? &use->host.name : NULL,
+		      "cut by a new policy", now);
+	settle_refuse(gate, flow, NULL, &verdict, now);
 	return true;
 }
 
@@ -313,6 +330,10 @@ static void judge_datagram(struct gate *gate, const struct arrival *arrival,
 	struct ruling ruling = ruling_connect(gate, key, &client, NULL, now);
 	const struct verdict *verdict = &ruling.verdict;
 
+	/* QUIC that nothing is remembered of: by its bare address */
+	if (flow == NULL && arrival->again && arrival->mark_state == MARK_WATCHED &&
+	    !verdict_refuses(verdict))
+		ruling.verdict = ruling_forgotten(gate, key, &client, now);
 	if (verdict->asks_hook && flow != NULL && flow->generation == gate->generation) {
 		settle_pass(gate, arrival, MARK_REFUSED);
 		return;
@@ -381,6 +402,7 @@ static void judge_new_flow(struct gate *gate, const struct arrival *arrival,
 	flow->passed = true;
 	if (!ruling.reads) {
 		gate->counters[COUNTER_ALLOWED]++;
+		remember_raw(flow, ruling.name);
 		flow_enter(flow, FLOW_ALLOWED, now);
 		settle_pass(gate, arrival, MARK_ALLOWED);
 	} else if (packet->payload_length > 0) {
@@ -541,9 +563,11 @@ static void judge_syn(struct gate *gate, struct flow *flow, const struct arrival
 static void judge_unknown(struct gate *gate, const struct arrival *arrival,
 			  const struct packet *packet, const struct flow_key *key, uint64_t now)
 {
+	const char *problem = "in the middle of a connection that the gate does not know";
+	bool watched = packet->payload_length == 0 && arrival->mark_state == MARK_WATCHED;
 	struct client_match client;
 
-	if (packet->payload_length == 0 && arrival->mark_state == MARK_WATCHED) {
+	if (watched && !arrival->again) {
 		settle_pass(gate, arrival, MARK_WATCHED);
 		return;
 	}
@@ -554,8 +578,15 @@ static void judge_unknown(struct gate *gate, const struct arrival *arrival,
 	}
 	struct verdict verdict = ruling_own();
 
-	ruling_report(gate, key, &client, STAGE_REQUEST, &verdict, NULL,
-		      "in the middle of a connection that the gate does not know", now);
+	if (arrival->again && (watched || arrival->mark_state == MARK_ALLOWED)) {
+		verdict = ruling_forgotten(gate, key, &client, now);
+		if (!verdict_refuses(&verdict)) {
+			settle_pass(gate, arrival, watched ? MARK_WATCHED : MARK_ALLOWED);
+			return;
+		}
+		problem = "cut by a new policy";
+	}
+	ruling_report(gate, key, &client, STAGE_REQUEST, &verdict, NULL, problem, now);
 	gate->counters[COUNTER_REFUSED]++;
 	remember_refusal(gate, key, &client, &verdict, packet->sequence, now);
 	settle_pass(gate, arrival, MARK_REFUSED);
@@ -679,7 +710,8 @@ int judge_next_expiry(uint64_t now)
 	uint32_t known = 0;
 
 	for (unsigned state = FLOW_OPENED; state < FLOW_STATES; state++)
-		known += counts.in_state[state];
+		if (state != FLOW_ALLOWED)
+			known += counts.in_state[state];
 	if (known == 0)
 		return -1;
 	if (reading != NULL) {

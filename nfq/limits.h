@@ -7,9 +7,9 @@
  */
 
 /*
- * Flows remembered, 184 octets each (12 MiB). Only half-open and watched flows need a record for
- * long; one that is decided keeps it for stragglers alone, and the oldest idle one makes room for a
- * new one.
+ * Flows remembered, 184 octets each (12 MiB), and some 290 for what an allowed one has said (19
+ * MiB), which is kept for the next reload as long as there is room. The oldest decided one makes
+ * room for a new one, then the oldest idle one.
  */
 #define FLOWS_MAX 65536u
 
@@ -87,7 +87,7 @@
  */
 #define SYN_SETTLE_READ_MS 50u
 
-/* A decided flow answers packets that were queued before its mark reached the connection. */
+/* A refused flow answers packets that were queued before its mark reached the connection. */
 #define DECIDED_MS 30000u
 
 /*

@@ -41,6 +41,7 @@
 #include "nfq/log.h"
 #include "nfq/privilege.h"
 #include "nfq/queue.h"
+#include "nfq/tracking.h"
 #include "owner/owner.h"
 #include "secrets/secrets.h"
 #include "settings.h"
@@ -61,6 +62,12 @@ static struct gate gate;
 static struct hooks hooks;
 static struct image image;
 static struct settings settings;
+
+/* After a reload: see sweep(). */
+#define SWEEPS            2u
+#define SWEEP_INTERVAL_MS 200u
+static unsigned sweeps_left;
+static uint64_t sweep_due;
 
 static uint64_t milliseconds(clockid_t clock)
 {
@@ -200,6 +207,7 @@ static int take_start(const struct message *message)
 	gate.pins = pins;
 	gate.generation = message->body.start.generation;
 	gate.log_allowed = settings.log_allowed != 0;
+	sweeps_left = message->body.start.judge_again != 0 ? SWEEPS : 0;
 	gate.sink = &sink;
 	gate.interface_name = queue_interface_name;
 	gate.cgroup_of = cgroup_of;
@@ -275,6 +283,8 @@ static int start(void)
 				 strerror(-error));
 	}
 	if (error == 0)
+		error = tracking_open(problem, sizeof(problem));
+	if (error == 0)
 		error = privilege_drop(message.body.start.uid, message.body.start.gid, problem,
 				       sizeof(problem));
 	if (error == 0)
@@ -282,6 +292,29 @@ static int start(void)
 	if (error < 0)
 		failed("%s", problem);
 	return error;
+}
+
+/*
+ * Asks for the next packet of every connection. Twice, since a packet on its way through the tables
+ * may have written the mark back that its connection had before; and until it succeeds.
+ */
+static void sweep(uint64_t now)
+{
+	static union message_body body;
+
+	if (sweeps_left == 0 || now < sweep_due)
+		return;
+	int error = tracking_ask_again(settings.gate.mark_mask);
+
+	sweep_due = now + SWEEP_INTERVAL_MS;
+	if (error == 0) {
+		sweeps_left--;
+		return;
+	}
+	memset(&body, 0, sizeof(body));
+	snprintf(body.notice.text, sizeof(body.notice.text),
+		 "not all connections could be judged again, and will be: %s", strerror(-error));
+	message_send(MESSAGE_FD, MESSAGE_NOTICE, &body, NULL, 0, MSG_DONTWAIT);
 }
 
 static void reload(const struct message *message)
@@ -300,6 +333,11 @@ static void reload(const struct message *message)
 		failed("gate: queue and mark_mask cannot change without a restart");
 		return;
 	}
+	error = tracking_check();
+	if (error < 0) {
+		failed("connections cannot be judged again: %s", strerror(-error));
+		return;
+	}
 	error = image_map(message->fds[1], &new);
 	if (error < 0) {
 		failed("policy image: %s", strerror(-error));
@@ -314,6 +352,8 @@ static void reload(const struct message *message)
 	memset(&answer, 0, sizeof(answer));
 	/* Flows that wait for a hook that is gone are judged anew. */
 	hooks_use(&hooks, gate.image, tick());
+	sweeps_left = SWEEPS;
+	sweep_due = 0;
 	answer.reload.generation = gate.generation;
 	if (message_send(MESSAGE_FD, MESSAGE_RELOADED, &answer, NULL, 0, 0) < 0)
 		exit(EXIT_ENDED);
@@ -381,8 +421,12 @@ static int patience(void)
 {
 	uint64_t now = tick();
 	int expiry = judge_next_expiry(now), answer = hooks_wait(&hooks, now);
+	int wait = expiry < 0 || (answer >= 0 && answer < expiry) ? answer : expiry;
 
-	return expiry < 0 || (answer >= 0 && answer < expiry) ? answer : expiry;
+	if (sweeps_left == 0)
+		return wait;
+	int due = sweep_due <= now ? 0 : (int)(sweep_due - now);
+	return wait < 0 || due < wait ? due : wait;
 }
 
 /*
@@ -451,6 +495,7 @@ static _Noreturn void run(void)
 		if (hooks_wait(&hooks, tick()) == 0 || (ready > 0 && fds[3].revents != 0))
 			hooks_run(&hooks, tick());
 		judge_expire(&gate, tick());
+		sweep(tick());
 		flush();
 	}
 }

@@ -156,6 +156,7 @@ static int packet_callback(const struct nlmsghdr *header, void *data)
 		arrival.uid = ntohl(mnl_attr_get_u32(attributes[NFQA_UID]));
 	}
 	arrival.mark_state = mark_state(mask, arrival.mark);
+	arrival.again = mark_again(mask, arrival.mark);
 	receiver->take(receiver->context, &arrival);
 	return MNL_CB_OK;
 }

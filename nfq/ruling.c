@@ -130,8 +130,8 @@ struct verdict ruling_request(struct gate *gate, const struct flow *flow,
 {
 	struct request *request = &event->request;
 	struct subject subject = {.policy = flow->policy, .root = flow->root};
-	const struct reader_slot *reader = flow->reader;
-	const struct name *used = reader != NULL && reader->pinned ? &reader->name : NULL;
+	const struct flow_use *use = flow_use(flow);
+	const struct name *used = flow->used && use->pinned ? &use->host.name : NULL;
 
 	request->connection = connection_of(gate, &flow->key, &flow->client, used, flow->opened);
 	*pinned = name_is_pinned(request, flow->opened);
@@ -141,6 +141,42 @@ struct verdict ruling_request(struct gate *gate, const struct flow *flow,
 	if (verdict.reason == REASON_SECRET_URL)
 		event->problem = secret;
 	return verdict;
+}
+
+struct verdict ruling_again(struct gate *gate, const struct flow *flow,
+			    const struct client_match *client)
+{
+	struct subject subject = {.policy = client->policy, .root = client->root};
+	const struct flow_use *use = flow_use(flow);
+	struct request request = {.scheme = ""};
+
+	if (!flow->used)
+		return ruling_connect(gate, &flow->key, client, NULL, flow->opened).verdict;
+	request.connection = connection_of(gate, &flow->key, &client->key,
+					   use->pinned ? &use->host.name : NULL, flow->opened);
+	request.kind = (enum request_kind)use->kind;
+	request.form = (enum target_form)use->form;
+	request.malformed = use->malformed;
+	request.host = use->host;
+	if (request.form == TARGET_ABSOLUTE || request.form == TARGET_AUTHORITY)
+		request.target_host = use->host;
+	if (request.form == TARGET_ABSOLUTE)
+		request.scheme = "http";
+	return policy_request(gate->image, &subject, &request, flow->opened);
+}
+
+struct verdict ruling_forgotten(struct gate *gate, const struct flow_key *key,
+				const struct client_match *client, uint64_t now)
+{
+	struct subject subject = {.policy = client->policy, .root = client->root};
+	struct connection connection = {
+		.destination = address_of(key, key->destination),
+		.port = key->destination_port,
+		.protocol = key->protocol,
+		.pins = pins,
+	};
+
+	return policy_connect(gate->image, &subject, &connection, now);
 }
 
 const char *ruling_ask(struct gate *gate, struct flow *flow, const struct verdict *verdict,

@@ -41,6 +41,17 @@ struct verdict ruling_request(struct gate *gate, const struct flow *flow,
 			      struct stream_event *event, bool *pinned);
 
 /*
+ * May FLOW live on, now that CLIENT's policy is another? Judged by the last request that passed, as
+ * far as it is remembered, else by the destination.
+ */
+struct verdict ruling_again(struct gate *gate, const struct flow *flow,
+			    const struct client_match *client);
+
+/* The same for a connection of KEY that nothing is remembered of: the bare address. */
+struct verdict ruling_forgotten(struct gate *gate, const struct flow_key *key,
+				const struct client_match *client, uint64_t now);
+
+/*
  * Puts VERDICT, which asks_hook, to the hook: FLOW waits for it in state ASKING then. REQUEST is NULL
  * for a destination. NULL, or a static text that says why the hook cannot be asked.
  */

@@ -65,15 +65,30 @@ void settle_unreadable(struct gate *gate, struct flow *flow, const struct arriva
 
 	if (verdict.outcome != OUTCOME_ALLOW)
 		ruling_report_flow(gate, flow, STAGE_REQUEST, &verdict, NULL, problem, now);
-	if (verdict_refuses(&verdict))
+	if (verdict_refuses(&verdict)) {
 		settle_refuse(gate, flow, arrival, &verdict, now);
-	else
-		settle_allow(gate, flow, arrival, now);
+		return;
+	}
+	*flow_use(flow) = (struct flow_use){.kind = REQUEST_HTTP1, .malformed = true};
+	flow->used = true;
+	settle_allow(gate, flow, arrival, now);
 }
 
 static const struct name *name_of(const struct request *request)
 {
 	return !request->malformed && request->host.kind == HOST_NAME ? &request->host.name : NULL;
+}
+
+static void remember_use(struct flow *flow, const struct request *request, bool pinned)
+{
+	bool direct = request->form == TARGET_ORIGIN || request->form == TARGET_ASTERISK;
+
+	*flow_use(flow) = (struct flow_use){.host = direct ? request->host : request->target_host,
+					    .kind = (uint8_t)request->kind,
+					    .form = (uint8_t)request->form,
+					    .malformed = request->malformed,
+					    .pinned = pinned};
+	flow->used = true;
 }
 
 /* Reports VERDICT on EVENT and remembers its name. WORDS are of or about the hook. EARLY: its own
@@ -82,7 +97,6 @@ static enum settled conclude(struct gate *gate, struct flow *flow, const struct 
 			     bool early, const struct verdict *verdict, bool pinned,
 			     const char *words, uint64_t now)
 {
-	struct reader_slot *reader = flow->reader;
 	const struct name *name = name_of(&event->request);
 	bool refused = verdict_refuses(verdict) || verdict->outcome == OUTCOME_WAIT;
 	bool allowed_first = verdict->outcome == OUTCOME_ALLOW && !flow->logged && !early;
@@ -97,9 +111,7 @@ static enum settled conclude(struct gate *gate, struct flow *flow, const struct 
 		flow->logged = true;
 		gate->counters[COUNTER_ALLOWED]++;
 	}
-	reader->pinned = name != NULL && pinned;
-	if (name != NULL)
-		reader->name = *name;
+	remember_use(flow, &event->request, pinned);
 	return SETTLED_ALLOWED;
 }
 
@@ -122,6 +134,7 @@ enum settled settle_event(struct gate *gate, struct flow *flow, struct stream_ev
 				return SETTLED_ASKING;
 		}
 		*verdict = policy_hooked(gate->image, flow->policy, verdict, answer);
+		flow->lifted = !verdict_refuses(verdict);
 	}
 	return conclude(gate, flow, event, early, verdict, pinned, words, now);
 }
@@ -134,5 +147,6 @@ enum settled settle_hooked_event(struct gate *gate, struct flow *flow, struct st
 
 	*verdict = ruling_request(gate, flow, event, &pinned);
 	*verdict = policy_hooked(gate->image, flow->policy, verdict, answer);
+	flow->lifted = !verdict_refuses(verdict);
 	return conclude(gate, flow, event, flow->reader->asking_early, verdict, pinned, words, now);
 }

@@ -7,6 +7,7 @@
 Log lines:   connect ADDRESS PORT            a TCP connection was accepted
              bytes ADDRESS PORT N FIRST…     its first bytes arrived, and what they look like
              request ADDRESS PORT HOST TARGET
+             dripped ADDRESS PORT HOST       a client that asked for /drip went away
              datagram ADDRESS PORT N         (which counts as bytes as well)
 """
 import argparse
@@ -14,8 +15,10 @@ import os
 import socket
 import ssl
 import threading
+import time
 
 HEAD_MAX = 1 << 17
+DRIPS = 1200  # lines of an answer that takes its time: a minute
 IDLE = 10  # seconds a connection may say nothing
 
 
@@ -90,12 +93,26 @@ class Site:
             if not more:
                 return False
             missing -= len(more)
-        self.log(f"request {address} {port} {fields.get('host', '-')} {target[:200]}")
+        host = fields.get("host", "-")
+        self.log(f"request {address} {port} {host} {target[:200]}")
+        if target == "/drip":
+            return self.drip(connection, address, port, host)
         keep = lines[0].endswith("HTTP/1.1") and fields.get("connection", "").lower() != "close"
         text = f"{self.name} {address} {port} host {fields.get('host', '-')}\n".encode()
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n%s\r\n%s" %
                            (len(text), b"" if keep else b"Connection: close\r\n", text))
         return keep
+
+    def drip(self, connection, address, port, host):
+        """A line now and then until the client has enough."""
+        connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        try:
+            for _ in range(DRIPS):
+                connection.sendall(f"drip {host}\n".encode())
+                time.sleep(0.05)
+        except OSError:
+            self.log(f"dripped {address} {port} {host}")
+        return False
 
 
 def main():

@@ -253,6 +253,8 @@ uint32_t send_spec(const struct spec *spec)
 	assert_true(packets + 1 < PACKETS_MAX);
 	if (mark == 0 && !spec->unmarked && (spec->flags & PACKET_SYN) == 0)
 		mark = 0x00020000;
+	if (spec->again)
+		mark |= 0x00080000;
 	struct arrival arrival = {.bytes = bytes,
 				  .length = length,
 				  .whole = !spec->cut,
@@ -260,7 +262,8 @@ uint32_t send_spec(const struct spec *spec)
 				  .id = ++packets,
 				  .mark = mark,
 				  .interface = spec->interface,
-				  .mark_state = mark_state(0x00ff0000, mark)};
+				  .mark_state = mark_state(0x00ff0000, mark),
+				  .again = mark_again(0x00ff0000, mark)};
 	judge_packet(&gate, &arrival, now);
 	assert_int_equal(endings_missing(), 0);
 	return packets;
@@ -341,6 +344,8 @@ struct verdict policy_request(const struct policy_image *image, const struct sub
 	note_pins(&request->connection);
 	struct verdict verdict = {.outcome = OUTCOME_DENY, .enforced = !engine.audit_mode};
 
+	if (engine.request.outcome == OUTCOME_DENY)
+		return engine.request;
 	if (request->malformed)
 		verdict.reason = REASON_MALFORMED;
 	else if (request->kind == REQUEST_OTHER && engine.reads_quic)

@@ -31,6 +31,7 @@ struct engine {
 	bool tells_cgroups;     /* some client is chosen by cgroup */
 	uint64_t cgroup;        /* of TCP sockets */
 	struct verdict connect; /* OUTCOME_ALLOW at first */
+	struct verdict request; /* OUTCOME_ALLOW at first: as below */
 	bool ignores;           /* clients are not governed */
 	bool reads;             /* first bytes of TCP are read; true at first */
 	bool reads_quic;        /* and of UDP; false at first */
@@ -93,6 +94,7 @@ struct spec {
 	uint16_t port; /* source port, 0: 40000 */
 	uint32_t mark; /* 0: watched, but for a SYN */
 	bool unmarked; /* none at all */
+	bool again;    /* beside the mark: decided under another policy */
 	uint32_t interface;
 	bool ipv6;
 	uint8_t protocol; /* 0: TCP; UDP and ICMP for others */

@@ -157,6 +157,7 @@ static void test_destination(void **state)
 	seal.number = 1;
 	assert_int_equal(ending_of(send_frames(&seal, (const uint8_t *)"\x01", 1, true)), WATCHED);
 	gate.generation++;
+	engine.request = engine.connect;
 	assert_int_equal(ending_of(send_frames(&seal, (const uint8_t *)"\x01", 1, true)), REFUSED);
 	assert_int_equal(audit_count, 2);
 }

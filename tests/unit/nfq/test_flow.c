@@ -238,7 +238,6 @@ static void test_expiry(void **state)
 		enum flow_state state;
 		uint64_t age;
 	} rows[] = {
-		{FLOW_ALLOWED, DECIDED_MS},
 		{FLOW_REFUSED, DECIDED_MS},
 		{FLOW_QUIET, IDLE_MS},
 		{FLOW_OPENED, IDLE_MS},
@@ -254,6 +253,12 @@ static void test_expiry(void **state)
 		flow_expire(now, gate.sink, 100);
 		assert_null(find(1));
 	}
+	/* An allowed one is remembered for the next reload. */
+	flow_enter(add(1, false), FLOW_ALLOWED, now);
+	now += 100 * IDLE_MS;
+	flow_expire(now, gate.sink, 100);
+	assert_non_null(find(1));
+	flow_remove(find(1), gate.sink);
 	/* A head is not forgotten but refused, by judge_expire(). */
 	flow_enter(add(1, false), FLOW_READING, now);
 	now += 100 * IDLE_MS;

@@ -199,6 +199,7 @@ static void test_reload_later(void **state)
 	assert_int_equal(ending_of(data(0, GET)), WATCHED);
 	gate.generation++;
 	engine.asks_connect = false;
+	engine.request = denial;
 	assert_int_equal(ending_of(data(sizeof(GET) - 1, GET)), REFUSED);
 }
 
@@ -432,10 +433,10 @@ static void test_reload_while_asking(void **state)
 	uint32_t next = data(sizeof(GET) - 1, GET);
 	assert_int_equal(asked_count, 3);
 	gate.generation++;
-	engine.connect = denial;
+	engine.request = denial;
 	hook_says(2, HOOK_ALLOW);
 	assert_int_equal(ending_of(next), REFUSED);
-	assert_audit(0, REASON_NOT_ALLOWLISTED, "");
+	assert_audit(0, REASON_NOT_ALLOWLISTED, "cut by a new policy");
 }
 
 /* One flow waits; another is judged at once. */

@@ -322,6 +322,102 @@ static void test_reload(void **state)
 	assert_int_equal(engine.connects, 1);
 }
 
+#define GET_GOOD "GET / HTTP/1.1\r\nHost: good.example\r\n\r\n"
+#define MARK_A   0x00010000u /* allowed */
+
+/* A flow that is decided: audit mode let octets pass that are no request. */
+static void decided(void)
+{
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	engine.audit_mode = true;
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = "GET / HTTP/1.1\n\n")),
+			 ALLOWED);
+	engine.audit_mode = false;
+	audit_count = 0;
+}
+
+/* A decided connection comes back after a reload, with any packet of its client. */
+static void test_again(void **state)
+{
+	(void)state;
+	/* what was malformed is so still, and the new policy is not lenient */
+	decided();
+	gate.generation = 2;
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 20, .mark = MARK_A, .again = true)),
+			 REFUSED);
+	assert_int_equal(audits[0].reason, REASON_MALFORMED);
+	assert_string_equal(audits[0].detail, "cut by a new policy");
+
+	/* what is not read is judged by the name that its destination had */
+	fixture_reset(state);
+	engine.reads = false;
+	engine.pins[0] = (struct pin){.expiry = now + 1000};
+	name_from_text("raw.example", 11, &engine.pins[0].name);
+	engine.pin_count = 1;
+	assert_int_equal(ending_of(SEND(.sequence = ISN, .flags = PACKET_SYN)), ALLOWED);
+	engine.pin_count = 0;
+	now += 10 * IDLE_MS;
+	judge_expire(&gate, now);
+	gate.generation = 2;
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 9, .mark = MARK_A, .again = true)),
+			 ALLOWED);
+	assert_string_equal(engine.last_pins, "raw.example ");
+	assert_int_equal(engine.last.kind, REQUEST_OTHER);
+	assert_int_equal(engine.requests, 1);
+	/* once a generation */
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 9, .mark = MARK_A)), ALLOWED);
+	assert_int_equal(engine.requests, 1);
+	gate.generation = 3;
+	engine.request = denied;
+	assert_int_equal(
+		ending_of(SEND(.sequence = ISN + 9, .text = "x", .mark = MARK_A, .again = true)),
+		REFUSED);
+}
+
+/* The last request's name is all that counts, not what else the address is pinned as. */
+static void test_again_by_name(void **state)
+{
+	(void)state;
+	engine.pins[0] = (struct pin){.expiry = now + 1000};
+	engine.pins[1] = (struct pin){.expiry = now + 1000};
+	name_from_text("good.example", 12, &engine.pins[0].name);
+	name_from_text("other.example", 13, &engine.pins[1].name);
+	engine.pin_count = 2;
+	SEND(.sequence = ISN, .flags = PACKET_SYN);
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 1, .text = GET_GOOD)), WATCHED);
+	gate.generation = 2;
+	/* an acknowledgment inside a download */
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 39, .again = true)), WATCHED);
+	assert_int_equal(engine.last.host.kind, HOST_NAME);
+	assert_string_equal(engine.last.host.name.text, "good.example");
+	gate.generation = 3;
+	engine.request = denied;
+	assert_int_equal(ending_of(SEND(.sequence = ISN + 39, .again = true)), REFUSED);
+	assert_string_equal(audits[0].name.text, "good.example");
+	assert_int_equal(audits[0].stage, STAGE_REQUEST);
+}
+
+/* Nothing is remembered of the connection. */
+static void test_again_forgotten(void **state)
+{
+	(void)state;
+	engine.pins[0] = (struct pin){.expiry = now + 1000};
+	engine.pin_count = 1;
+	gate.generation = 2;
+	assert_int_equal(ending_of(SEND(.sequence = 1, .text = "x", .mark = MARK_A, .again = true)),
+			 ALLOWED);
+	/* a name that leads there is no help */
+	assert_string_equal(engine.last_pins, "");
+	assert_int_equal(ending_of(SEND(.sequence = 1, .again = true)), WATCHED);
+	/* what was to be read cannot be any more */
+	assert_int_equal(ending_of(SEND(.sequence = 1, .text = "x", .again = true)), REFUSED);
+	engine.connect = denied;
+	assert_int_equal(ending_of(SEND(.sequence = 1, .mark = MARK_A, .again = true, .port = 3)),
+			 REFUSED);
+	assert_int_equal(ending_of(SEND(.sequence = 1, .again = true, .port = 4)), REFUSED);
+	assert_string_equal(audits[audit_count - 1].detail, "cut by a new policy");
+}
+
 static void test_full_table(void **state)
 {
 	static const struct client_key client = {{0}};
@@ -465,6 +561,9 @@ int main(void)
 		cmocka_unit_test_setup(test_reset, fixture_reset),
 		cmocka_unit_test_setup(test_origin, fixture_reset),
 		cmocka_unit_test_setup(test_reload, fixture_reset),
+		cmocka_unit_test_setup(test_again, fixture_reset),
+		cmocka_unit_test_setup(test_again_by_name, fixture_reset),
+		cmocka_unit_test_setup(test_again_forgotten, fixture_reset),
 		cmocka_unit_test_setup(test_full_table, fixture_reset),
 		cmocka_unit_test_setup(test_notice, fixture_reset),
 		cmocka_unit_test_setup(test_notice_against_the_engine, fixture_reset),
