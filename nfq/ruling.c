@@ -34,9 +34,17 @@ void ruling_client(struct gate *gate, const struct flow_key *key, bool uid_known
 		.uid = uid,
 	};
 
-	if (own && policy_tells_cgroups(gate->image))
+	bool by_cgroup = own && policy_tells_cgroups(gate->image);
+
+	if (by_cgroup)
 		origin.cgroup = gate->cgroup_of(key);
 	policy_client(gate->image, &origin, out);
+	/*
+	 * The packet-filter rules govern whoever is in or below a cgroup of `clients`, and nobody else. So
+	 * what is no client's here is below one, and has not the policy of the client `host`.
+	 */
+	if (by_cgroup && strcmp(out->name, "host") == 0)
+		out->governed = out->unknown = true;
 }
 
 static struct connection connection_of(struct gate *gate, const struct flow_key *key,

@@ -6,12 +6,12 @@ lab_start
 
 # The hierarchy is the kernel's only one, so the two groups of the test show outside, under names of their own.
 group=pinfold-test-$$-$RANDOM
-cgroups() { in_host mount -t cgroup2 none /sys/fs/cgroup && in_host mkdir "/sys/fs/cgroup/$group" "/sys/fs/cgroup/$group-b"; }
+cgroups() { in_host mount -t cgroup2 none /sys/fs/cgroup && in_host mkdir "/sys/fs/cgroup/$group" "/sys/fs/cgroup/$group/below" "/sys/fs/cgroup/$group-b"; }
 in_group() { # NAME COMMAND…
 	# shellcheck disable=SC2016
 	in_host sh -c 'echo $$ >"/sys/fs/cgroup/$0/cgroup.procs" && exec "$@"' "$@"
 }
-leave_groups() { in_host rmdir "/sys/fs/cgroup/$group" "/sys/fs/cgroup/$group-b"; }
+leave_groups() { in_host rmdir "/sys/fs/cgroup/$group/below" "/sys/fs/cgroup/$group" "/sys/fs/cgroup/$group-b"; }
 scenario 'cgroup v2'
 cgroups 2>"$lab/cgroups.err" || { scenario_skip "cgroup v2: $(tail -n 1 "$lab/cgroups.err")"; lab_end; }
 trap 'leave_groups; lab_leave' EXIT
@@ -46,6 +46,12 @@ scenario 'whose socket is gone before the gate asks is nobody' "$LAB_SECOND"
 datagram() { client bash -c "echo x >/dev/udp/$LAB_SECOND/9999"; }
 check 'a datagram' one datagram
 check 'no packet' unreached "$LAB_SECOND"
+
+below() { lab_runner=(in_group "$group/below") && "$@"; }
+scenario 'what is below a governed cgroup has not the policy of the host' "$LAB_SECOND"
+check 'a literal' never "web $LAB_SECOND" below fetch "http://$LAB_SECOND/"
+check 'no packet' unreached "$LAB_SECOND"
+check 'reason' audited policy_error
 
 scenario 'its neighbour is not governed' "$LAB_WEB" "$LAB_META"
 check 'metadata' says secret-credentials two fetch "http://$LAB_META/"

@@ -296,7 +296,9 @@ void policy_client(const struct policy_image *image, const struct client_origin 
 	snprintf(engine.origin_interface, sizeof(engine.origin_interface), "%s",
 		 origin->interface == NULL ? "-" : origin->interface);
 	*out = (struct client_match){.key = client_key_of_address(&origin->source),
-				     .name = origin->own ? "host" : "",
+				     .name = origin->own && origin->cgroup == 7 ? "job"
+					     : origin->own                      ? "host"
+										: "",
 				     .governed = !engine.ignores,
 				     .unknown = engine.tells_cgroups && origin->own &&
 						origin->cgroup == 0};

@@ -29,7 +29,7 @@ enum ending { HELD, DROPPED, ALLOWED, WATCHED, REFUSED };
 /* The engine's answers; a test changes them as it goes. */
 struct engine {
 	bool tells_cgroups;     /* some client is chosen by cgroup */
-	uint64_t cgroup;        /* of TCP sockets */
+	uint64_t cgroup;        /* of TCP sockets; 7 is the client "job" */
 	struct verdict connect; /* OUTCOME_ALLOW at first */
 	struct verdict request; /* OUTCOME_ALLOW at first: as below */
 	bool ignores;           /* clients are not governed */

@@ -93,6 +93,15 @@ static void test_cgroups(void **state)
 	engine.cgroup = 0;
 	assert_int_equal(ending_of(SEND(.port = 4001, .sequence = ISN, .flags = PACKET_SYN)),
 			 REFUSED);
+	/* Below a governed cgroup, and no client: not the host's either. */
+	engine.cgroup = 8;
+	assert_int_equal(ending_of(SEND(.port = 4003, .sequence = ISN, .flags = PACKET_SYN)),
+			 REFUSED);
+	assert_int_equal(audits[audit_count - 1].reason, REASON_POLICY_ERROR);
+	engine.ignores = true; /* nor root's */
+	assert_int_equal(ending_of(SEND(.port = 4004, .sequence = ISN, .flags = PACKET_SYN)),
+			 REFUSED);
+	engine.ignores = false;
 	/* A guest's packets have no cgroup. */
 	assert_int_equal(ending_of(SEND(.interface = 7, .sequence = ISN, .flags = PACKET_SYN)),
 			 WATCHED);
