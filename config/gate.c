@@ -77,8 +77,9 @@ void gate_section(struct load *load, const struct yaml_node *value, const struct
 static void parse_log_file(struct load *load, const struct yaml_node *value,
 			   const struct option *option, void *target)
 {
-	if (value->kind == YAML_SCALAR && strcmp(value->text, "stderr") == 0)
-		memcpy(target, "stderr", sizeof("stderr"));
+	if (value->kind == YAML_SCALAR &&
+	    (strcmp(value->text, "stderr") == 0 || strcmp(value->text, "journald") == 0))
+		memcpy(target, value->text, strlen(value->text) + 1);
 	else
 		option_path(load, value, option, target);
 }

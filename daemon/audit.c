@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,7 +24,7 @@ static_assert(AUDIT_LINE_MAX <= PIPE_BUF, "a line is written whole or not at all
 /* O_NONBLOCK: a FIFO without a reader is an error here, and a full one is later. */
 #define OPEN_FLAGS (O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 
-static int open_log(const char *path, char *problem, size_t size)
+static int open_file(const char *path, char *problem, size_t size)
 {
 	int fd = open(path, OPEN_FLAGS, 0640);
 
@@ -33,20 +36,47 @@ static int open_log(const char *path, char *problem, size_t size)
 	return fd;
 }
 
+/* A socket that has the journal as its peer; connected, so that its absence is noticed. */
+static int open_journal(char *problem, size_t size)
+{
+	const struct sockaddr_un journal = {.sun_family = AF_UNIX, .sun_path = AUDIT_JOURNAL};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error = fd < 0 ? -errno : 0;
+
+	if (error == 0 && connect(fd, (const struct sockaddr *)&journal, sizeof(journal)) < 0)
+		error = -errno;
+	if (error == 0)
+		return fd;
+	snprintf(problem, size, "cannot reach the journal at " AUDIT_JOURNAL ": %s",
+		 strerror(-error));
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+static bool is_journal(const char *file)
+{
+	return strcmp(file, "journald") == 0;
+}
+
 static bool is_stderr(const char *file)
 {
 	return strcmp(file, "stderr") == 0;
 }
 
+static int open_log(const char *file, char *problem, size_t size)
+{
+	if (is_stderr(file))
+		return STDERR_FILENO;
+	return is_journal(file) ? open_journal(problem, size) : open_file(file, problem, size);
+}
+
 int audit_open(struct audit *audit, const char *file, char *problem, size_t size)
 {
-	int fd = STDERR_FILENO;
+	int fd = open_log(file, problem, size);
 
-	if (!is_stderr(file)) {
-		fd = open_log(file, problem, size);
-		if (fd < 0)
-			return fd;
-	}
+	if (fd < 0)
+		return fd;
 	memset(audit, 0, sizeof(*audit));
 	audit->fd = fd;
 	if (!is_stderr(file))
@@ -56,7 +86,7 @@ int audit_open(struct audit *audit, const char *file, char *problem, size_t size
 
 int audit_probe(const char *file, char *problem, size_t size)
 {
-	int fd = is_stderr(file) ? STDERR_FILENO : open_log(file, problem, size);
+	int fd = open_log(file, problem, size);
 
 	if (fd >= 0 && fd != STDERR_FILENO)
 		close(fd);
@@ -81,13 +111,10 @@ void audit_close(struct audit *audit)
 
 int audit_switch(struct audit *audit, const char *file, char *problem, size_t size)
 {
-	int fd = STDERR_FILENO;
+	int fd = open_log(file, problem, size);
 
-	if (!is_stderr(file)) {
-		fd = open_log(file, problem, size);
-		if (fd < 0)
-			return fd;
-	}
+	if (fd < 0)
+		return fd;
 	close_log(audit);
 	audit->fd = fd;
 	snprintf(audit->path, sizeof(audit->path), "%s", is_stderr(file) ? "" : file);
@@ -254,7 +281,8 @@ static void look_at_file(struct audit *audit, uint64_t now)
 {
 	struct stat here, there;
 
-	if (audit->path[0] == '\0' || now - audit->looked < AUDIT_LOOK_MS)
+	if (audit->path[0] == '\0' || is_journal(audit->path) ||
+	    now - audit->looked < AUDIT_LOOK_MS)
 		return;
 	audit->looked = now;
 	if (fstat(audit->fd, &here) < 0)
@@ -278,12 +306,37 @@ static void keep(struct audit *audit, const char *line, size_t length)
 	audit->next = (audit->next + 1) % AUDIT_KEPT;
 }
 
+/* The fields of one entry; a value without a line end needs no length (systemd's native protocol). */
+static int send_entry(struct audit *audit, const char *line, size_t length, uint64_t now)
+{
+	static const char head[] = "PRIORITY=5\nSYSLOG_IDENTIFIER=pinfold\nMESSAGE=";
+	struct iovec parts[] = {
+		{.iov_base = (void *)(uintptr_t)head, .iov_len = sizeof(head) - 1},
+		{.iov_base = (void *)(uintptr_t)line, .iov_len = length},
+	};
+	const struct msghdr entry = {.msg_iov = parts, .msg_iovlen = 2};
+	char problem[256];
+
+	if (sendmsg(audit->fd, &entry, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return 0;
+	int error = -errno;
+	/* Another journal, after a restart, is another peer. */
+	if (error == -EAGAIN || now - audit->looked < AUDIT_LOOK_MS)
+		return error;
+	audit->looked = now;
+	if (audit_switch(audit, "journald", problem, sizeof(problem)) != 0)
+		return error;
+	return sendmsg(audit->fd, &entry, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ? 0 : -errno;
+}
+
 void audit_write(struct audit *audit, const char *line, size_t length, uint64_t now)
 {
 	look_at_file(audit, now);
 	keep(audit, line, length);
 
-	int error = report_write(audit->fd, line, length);
+	int error = is_journal(audit->path) ? send_entry(audit, line, length, now)
+					    : report_write(audit->fd, line, length);
+	audit->error = -error;
 	if (error == 0) {
 		audit->written++;
 		return;

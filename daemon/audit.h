@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The audit log: one JSON object a line, to standard error or to a file that is only ever appended
- * to.
+ * The audit log: one JSON object a line, to standard error, to a file that is only ever appended to, or
+ * to systemd's journal (its native protocol, one datagram a line: a line is always short enough for one).
  *
  * Nothing here blocks and nothing here can stop a verdict. A line that cannot be written is
  * counted, and the trouble is reported at most once in AUDIT_WARNING_MS.
@@ -20,6 +20,8 @@
 #define AUDIT_WARNING_MS 10000u
 /* How often a log file is looked at to see whether it was renamed or deleted. */
 #define AUDIT_LOOK_MS 1000u
+/* Where the journal listens. */
+#define AUDIT_JOURNAL "/run/systemd/journal/socket"
 /* A line has at most this many octets, its line end included: less than PIPE_BUF. */
 #define AUDIT_LINE_MAX 4000u
 /* Lines kept in memory for `pinfold log`. */
@@ -27,14 +29,15 @@
 
 struct audit {
 	int fd;
-	char path[SETTINGS_PATH_MAX]; /* "" for standard error */
+	char path[SETTINGS_PATH_MAX]; /* as in the configuration; "" for standard error */
+	int error;                    /* why the last line could not be written, 0: it was */
 	uint64_t written, failed;
 	uint64_t looked, warned; /* when last, ms of CLOCK_BOOTTIME */
 	char *kept[AUDIT_KEPT];  /* a ring; NULL: not used yet */
 	size_t next;
 };
 
-/* FILE is "stderr" or a path. 0, or negative errno with one line in PROBLEM. */
+/* FILE is "stderr", "journald" or a path. 0, or negative errno with one line in PROBLEM. */
 int audit_open(struct audit *audit, const char *file, char *problem, size_t size);
 void audit_close(struct audit *audit);
 

@@ -67,6 +67,18 @@ static json_t *rules_json(const struct guard *guard)
 	return object;
 }
 
+static json_t *log_json(const struct parent *parent)
+{
+	const struct audit *audit = &parent->audit;
+	json_t *object =
+		json_pack("{s:o,s:I,s:I}", "file", text_json(parent->config->log_file), "written",
+			  (json_int_t)audit->written, "failed", (json_int_t)audit->failed);
+
+	if (audit->error != 0)
+		json_object_set_new(object, "problem", json_string(strerror(audit->error)));
+	return object;
+}
+
 static json_t *status_json(struct parent *parent)
 {
 	struct pins_stats pins;
@@ -90,10 +102,7 @@ static json_t *status_json(struct parent *parent)
 	json_object_set_new(object, "registered_clients",
 			    json_integer((json_int_t)parent->registry.count));
 	json_object_set_new(object, "rules", rules_json(&parent->guard));
-	json_object_set_new(object, "log",
-			    json_pack("{s:o,s:I,s:I}", "file", text_json(parent->config->log_file),
-				      "written", (json_int_t)parent->audit.written, "failed",
-				      (json_int_t)parent->audit.failed));
+	json_object_set_new(object, "log", log_json(parent));
 	return object;
 }
 

@@ -15,10 +15,14 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -297,6 +301,7 @@ static void test_unwritable(void **state)
 	for (unsigned i = 0; i < 5; i++)
 		audit_write(audit, "{}\n", 3, 100 + i);
 	assert_int_equal(audit->failed, 5);
+	assert_int_equal(audit->error, ENOSPC);
 	assert_int_equal(audit->written, 0);
 	audit_close(audit);
 	free(audit);
@@ -328,6 +333,54 @@ static void test_never_blocks(void **state)
 	unlink(path);
 }
 
+/* In the journal's place, in a mount namespace with a /run of its own; the last test, since it stays there. */
+static void test_journal(void **state)
+{
+	struct audit *audit = calloc(1, sizeof(*audit));
+	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = AUDIT_JOURNAL};
+	char problem[512] = "", entry[256];
+
+	(void)state;
+	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", "/run", "tmpfs", 0, NULL) != 0) {
+		free(audit);
+		skip(); /* no right to a /run of its own */
+	}
+	assert_int_equal(audit_open(audit, "journald", problem, sizeof(problem)), -ENOENT);
+	assert_non_null(strstr(problem, AUDIT_JOURNAL));
+	mkdir("/run/systemd", 0755);
+	mkdir("/run/systemd/journal", 0755);
+	int journal = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(journal, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(audit_open(audit, "journald", problem, sizeof(problem)), 0);
+	audit_write(audit, "{\"a\":1}\n", 8, 10000);
+	ssize_t length = recv(journal, entry, sizeof(entry) - 1, 0);
+	assert_true(length > 0);
+	entry[length] = '\0';
+	assert_string_equal(entry, "PRIORITY=5\nSYSLOG_IDENTIFIER=pinfold\nMESSAGE={\"a\":1}\n");
+
+	/* Nobody reads: nothing waits for it. */
+	for (unsigned i = 0; i < 2000; i++)
+		audit_write(audit, "{}\n", 3, 10001);
+	assert_true(audit->failed > 0);
+	assert_int_equal(audit->written + audit->failed, 2001);
+	assert_int_equal(audit->error, EAGAIN);
+
+	/* It is gone, and comes back as another. */
+	close(journal);
+	unlink(AUDIT_JOURNAL);
+	audit_write(audit, "{}\n", 3, 20000);
+	assert_int_equal(audit->error, ECONNREFUSED);
+	journal = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(journal, (struct sockaddr *)&address, sizeof(address)), 0);
+	audit_write(audit, "{}\n", 3, 20000 + AUDIT_LOOK_MS);
+	assert_int_equal(audit->error, 0);
+	assert_true(recv(journal, entry, sizeof(entry), 0) > 0);
+	close(journal);
+	audit_close(audit);
+	free(audit);
+}
+
 static void test_kept(void **state)
 {
 	struct audit *audit = calloc(1, sizeof(*audit));
@@ -353,6 +406,7 @@ int main(void)
 		cmocka_unit_test(test_longest),      cmocka_unit_test(test_junk),
 		cmocka_unit_test(test_file),         cmocka_unit_test(test_unwritable),
 		cmocka_unit_test(test_never_blocks), cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_journal),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
