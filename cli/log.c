@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/client.h"
 #include "cli/command.h"
@@ -12,27 +14,55 @@ static const char *text_of(const json_t *object, const char *key)
 	return text != NULL ? text : "";
 }
 
-/* One line for people: time, client, stage, verdict, what, why. */
-static void print_record(const json_t *record)
+/* Colours of a terminal; empty texts where there is none. */
+static struct colours {
+	const char *deny, *allow, *faint, *end;
+} colours = {"", "", "", ""};
+
+static void choose_colours(void)
+{
+	const char *terminal = getenv("TERM");
+
+	if (isatty(STDOUT_FILENO) && getenv("NO_COLOR") == NULL && terminal != NULL &&
+	    strcmp(terminal, "dumb") != 0)
+		colours = (struct colours){"\033[31m", "\033[32m", "\033[2m", "\033[0m"};
+}
+
+static void print_what(const json_t *record)
 {
 	const json_t *addresses = json_object_get(record, "addresses");
-	const char *verdict = text_of(record, "verdict");
+	const char *gap = "";
 
-	if (json_is_false(json_object_get(record, "enforced")))
-		verdict = "would deny";
-	printf("%s %s %s %s", text_of(record, "time"), text_of(record, "client"),
-	       text_of(record, "stage"), verdict);
-	if (text_of(record, "name")[0] != '\0')
-		printf(" %s", text_of(record, "name"));
+	if (text_of(record, "name")[0] != '\0') {
+		printf("%s", text_of(record, "name"));
+		gap = " ";
+	}
 	for (size_t i = 0; i < json_array_size(addresses); i++) {
 		const char *address = json_string_value(json_array_get(addresses, i));
-		printf(" %s", address != NULL ? address : "?");
+		printf("%s%s", gap, address != NULL ? address : "?");
+		gap = " ";
 	}
 	if (json_object_get(record, "port") != NULL)
-		printf(" port %lld", json_integer_value(json_object_get(record, "port")));
+		printf("%sport %lld", gap, json_integer_value(json_object_get(record, "port")));
 	if (text_of(record, "protocol")[0] != '\0')
 		printf(" %s", text_of(record, "protocol"));
-	printf(": %s (%s)", text_of(record, "reason"), text_of(record, "rule"));
+}
+
+/* One line for people, in columns: time, verdict, stage, client, reason; then what and why. */
+static void print_record(const json_t *record)
+{
+	const char *verdict = text_of(record, "verdict");
+	const char *colour = strcmp(verdict, "allow") == 0 ? colours.allow : colours.deny;
+
+	if (json_is_false(json_object_get(record, "enforced"))) {
+		verdict = "would deny";
+		colour = "";
+	}
+	printf("%s  %s%-10s%s  %-7s  %-15s  %-15s  ", text_of(record, "time"), colour, verdict,
+	       *colour != '\0' ? colours.end : "", text_of(record, "stage"),
+	       text_of(record, "client"), text_of(record, "reason"));
+	print_what(record);
+	printf("  %s%s%s", colours.faint, text_of(record, "rule"), colours.end);
 	if (text_of(record, "detail")[0] != '\0')
 		printf(", %s", text_of(record, "detail"));
 	if (json_object_get(record, "suppressed") != NULL)
@@ -67,6 +97,7 @@ static int log_run(int argc, char **argv)
 	if (client_open(&client, options.config) != 0)
 		return STATUS_FAILED;
 	status = STATUS_FAILED;
+	choose_colours();
 	if (client_ask(&client, json_pack("{s:s,s:b}", "command", "log", "follow", options.flag)) ==
 	    0) {
 		const char *line;
