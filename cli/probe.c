@@ -100,9 +100,9 @@ static void draw(const struct probe *probe, struct probe_outcome *outcome)
 	}
 	outcome->what[at] = '\0';
 	/* Above what has a meaning, below what the system hands out. */
-	outcome->port = probe->port != 0
-				? probe->port
-				: (uint16_t)(20000 + (random[16] << 8 | random[17]) % 10000);
+	outcome->port = probe->port;
+	if (probe->port == 0)
+		outcome->port = (uint16_t)(20000 + (random[16] << 8 | random[17]) % 10000);
 	if (probe->kind == PROBE_QUESTION)
 		outcome->port = 0;
 }

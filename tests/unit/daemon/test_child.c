@@ -358,7 +358,7 @@ static void assert_hook(int fd, bool connected, const char *problem)
 
 static void test_hook(void **state)
 {
-	char folder[] = "/tmp/pinfold-hook-XXXXXX", text[128], problem[160];
+	char folder[] = "/tmp/pinfold-hook-XXXXXX", text[192], problem[160];
 	struct message_hook wish = {.generation = 9};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = pose_as_child();
