@@ -871,9 +871,9 @@ def without_iptables():
               "mount -t overlay -o lowerdir=/usr/sbin,upperdir=/run/over/usr/sbin/up,workdir=/run/over/usr/sbin/work over /usr/sbin")
 
 
-@case
+@only("root")
 def rules_that_cannot_be_removed():
-    """They are said to stay, and the next run takes them away."""
+    """They are said to stay, and the next run takes them away. A user's go with his network namespace."""
     with running(*SLEEP) as process:
         shell("rm /usr/sbin/iptables-restore && printf '#!/bin/sh\necho broken >&2; exit 1\n' >/usr/sbin/iptables-restore && "
               "chmod 755 /usr/sbin/iptables-restore")
