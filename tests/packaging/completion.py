@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-PROGRAM, FOLDER = sys.argv[1:3]
+PROGRAM, FOLDER = (os.path.abspath(path) for path in sys.argv[1:3])
 MARK = "pinfold-test-prompt"
 
 # (what is typed before the tabulator, what must be shown, what must not)
