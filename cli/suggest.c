@@ -6,11 +6,11 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/protocol.h"
 #include "cli/command.h"
 #include "cli/suggestion.h"
 
@@ -97,31 +97,11 @@ static bool read_address(const json_t *object, struct address *out)
 
 static bool read_protocol(const json_t *object, uint8_t *out)
 {
-	static const struct {
-		const char *text;
-		uint8_t protocol;
-	} known[] = {{"tcp", IPPROTO_TCP},
-		     {"udp", IPPROTO_UDP},
-		     {"icmp", IPPROTO_ICMP},
-		     {"icmpv6", IPPROTO_ICMPV6}};
 	const char *text = text_of(object, "protocol");
-	char *end;
 
 	if (json_object_get(object, "protocol") == NULL)
 		return true;
-	if (text == NULL || text[0] == '\0')
-		return false;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (strcmp(known[i].text, text) != 0)
-			continue;
-		*out = known[i].protocol;
-		return true;
-	}
-	unsigned long number = strtoul(text, &end, 10);
-	if (*end != '\0' || number > UINT8_MAX)
-		return false;
-	*out = (uint8_t)number;
-	return true;
+	return text != NULL && protocol_parse(text, out) == 0;
 }
 
 /* What OBJECT says; false when it is no line of an audit log. */

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/protocol.h"
 #include "daemon/report.h"
 
 static_assert(AUDIT_LINE_MAX <= PIPE_BUF, "a line is written whole or not at all");
@@ -182,23 +182,6 @@ static void format_time(uint64_t time_ms, char *text, size_t size)
 	snprintf(text, size, "%s.%03uZ", date, (unsigned)(time_ms % 1000));
 }
 
-static const char *protocol_text(uint8_t protocol, char *buffer, size_t size)
-{
-	switch (protocol) {
-	case IPPROTO_TCP:
-		return "tcp";
-	case IPPROTO_UDP:
-		return "udp";
-	case IPPROTO_ICMP:
-		return "icmp";
-	case IPPROTO_ICMPV6:
-		return "icmpv6";
-	default:
-		snprintf(buffer, size, "%u", protocol);
-		return buffer;
-	}
-}
-
 static json_t *addresses_json(const struct audit_record *record)
 {
 	json_t *list = json_array();
@@ -229,7 +212,7 @@ static void set_rule(json_t *object, const struct audit_record *record,
 
 static void set_what(json_t *object, const struct audit_record *record)
 {
-	char buffer[16];
+	char buffer[PROTOCOL_TEXT_SIZE];
 
 	json_object_set_new(object, "client", json_string(record->client));
 	if (record->name_present != 0)
@@ -243,9 +226,8 @@ static void set_what(json_t *object, const struct audit_record *record)
 	if (record->port != 0)
 		json_object_set_new(object, "port", json_integer(record->port));
 	if (record->protocol != 0)
-		json_object_set_new(
-			object, "protocol",
-			json_string(protocol_text(record->protocol, buffer, sizeof(buffer))));
+		json_object_set_new(object, "protocol",
+				    json_string(protocol_text(record->protocol, buffer)));
 }
 
 size_t audit_format(const struct audit_record *record, const struct policy_image *image, char *line,

@@ -3,10 +3,11 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <netinet/in.h>
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/protocol.h"
 
 /*
  * The arena. A question with 64 names, 512 addresses and the longest target needs some 120 KiB
@@ -69,23 +70,6 @@ static json_t *text_of(const char *bytes, size_t length)
 		utf8[used++] = (char)byte;
 	}
 	return json_stringn(utf8, used);
-}
-
-static const char *protocol_text(uint8_t protocol, char buffer[4])
-{
-	switch (protocol) {
-	case IPPROTO_TCP:
-		return "tcp";
-	case IPPROTO_UDP:
-		return "udp";
-	case IPPROTO_ICMP:
-		return "icmp";
-	case IPPROTO_ICMPV6:
-		return "icmpv6";
-	default:
-		snprintf(buffer, 4, "%u", protocol);
-		return buffer;
-	}
 }
 
 /* Takes VALUE; false when it or the object has no memory. */
@@ -151,7 +135,7 @@ static bool put_request(json_t *object, const struct hook_question *question)
 static bool fill(json_t *object, const struct hook_question *question, uint64_t id)
 {
 	const struct verdict *verdict = question->verdict;
-	char buffer[4];
+	char buffer[PROTOCOL_TEXT_SIZE];
 	bool flow = question->stage == STAGE_CONNECT || question->stage == STAGE_REQUEST;
 
 	return put(object, "id", json_integer((json_int_t)id)) &&
