@@ -118,12 +118,8 @@ void datagram_hooked(struct gate *gate, struct flow *flow, enum hook_answer answ
 {
 	struct stream_event *event = quic_event(flow->reader->quic);
 	struct verdict verdict;
-	enum settled settled;
+	enum settled settled = settle_hooked_event(gate, flow, event, answer, words, &verdict, now);
 
-	if (words == NULL)
-		settled = settle_event(gate, flow, event, false, &verdict, now);
-	else
-		settled = settle_hooked_event(gate, flow, event, answer, words, &verdict, now);
 	if (settled == SETTLED_REFUSED)
 		settle_refuse(gate, flow, NULL, &verdict, now);
 	else if (settled == SETTLED_ALLOWED)

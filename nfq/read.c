@@ -386,12 +386,8 @@ void read_hooked(struct gate *gate, struct flow *flow, enum hook_answer answer, 
 	struct stream_event *event =
 		early ? stream_early(reader->stream) : stream_event(reader->stream);
 	struct verdict verdict;
-	enum settled settled;
+	enum settled settled = settle_hooked_event(gate, flow, event, answer, words, &verdict, now);
 
-	if (words == NULL)
-		settled = settle_event(gate, flow, event, early, &verdict, now);
-	else
-		settled = settle_hooked_event(gate, flow, event, answer, words, &verdict, now);
 	if (settled == SETTLED_ASKING)
 		return;
 	if (settled == SETTLED_REFUSED) {

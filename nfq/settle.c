@@ -143,10 +143,12 @@ enum settled settle_hooked_event(struct gate *gate, struct flow *flow, struct st
 				 enum hook_answer answer, const char *words,
 				 struct verdict *verdict, uint64_t now)
 {
-	bool pinned;
+	bool early = flow->reader->asking_early, pinned;
 
+	if (words == NULL)
+		return settle_event(gate, flow, event, early, verdict, now);
 	*verdict = ruling_request(gate, flow, event, &pinned);
 	*verdict = policy_hooked(gate->image, flow->policy, verdict, answer);
 	flow->lifted = !verdict_refuses(verdict);
-	return conclude(gate, flow, event, flow->reader->asking_early, verdict, pinned, words, now);
+	return conclude(gate, flow, event, early, verdict, pinned, words, now);
 }

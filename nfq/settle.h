@@ -45,7 +45,10 @@ enum settled {
 enum settled settle_event(struct gate *gate, struct flow *flow, struct stream_event *event,
 			  bool early, struct verdict *verdict, uint64_t now);
 
-/* The same with the hook's ANSWER; WORDS are of or about the hook. */
+/*
+ * The same with the hook's ANSWER; WORDS are of or about the hook. NULL: the policy has changed since it was
+ * asked, and EVENT is judged anew.
+ */
 enum settled settle_hooked_event(struct gate *gate, struct flow *flow, struct stream_event *event,
 				 enum hook_answer answer, const char *words,
 				 struct verdict *verdict, uint64_t now);
