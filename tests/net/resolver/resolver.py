@@ -50,6 +50,14 @@ def config(folder, name="pinfold.yaml", resolver="", clients="", policies="", ho
     return path
 
 
+def replace(path, old, new):
+    with open(path) as file:
+        text = file.read()
+    assert old in text, old
+    with open(path, "w") as file:
+        file.write(text.replace(old, new))
+
+
 def same(got, wanted):
     assert got == wanted, f"{got!r}, not {wanted!r}"
 
@@ -518,10 +526,7 @@ def closed_sockets(t):
 def root_is_not_governed(t):
     "`govern: users`: uid 0 is not judged and not pinned, other users are"
     path = config(t.folder, "root.yaml")
-    with open(path) as file:
-        text = file.read().replace("govern: all", "govern: users")
-    with open(path, "w") as file:
-        file.write(text)
+    replace(path, "govern: all", "govern: users")
     same(t.resolver.command("reload " + path, ("reloaded", "failed")), "reloaded")
     same(t.v4.ask("bad.example.lab").values("A"), ["10.0.0.5", "93.184.2.1"])
     same(t.v4.ask_tcp("meta.example.lab").values("A"), ["169.254.169.254"])
@@ -534,10 +539,7 @@ def root_is_not_governed(t):
 def aliases_under_policy(t):
     "what a target may answer and the name itself may not is not pinned for the name"
     path = config(t.folder, "aliases.yaml")
-    with open(path) as file:
-        text = file.read().replace("default: {}", "default: {allow_private_answers: [pool3.example.lab]}")
-    with open(path, "w") as file:
-        file.write(text)
+    replace(path, "default: {}", "default: {allow_private_answers: [pool3.example.lab]}")
     same(t.resolver.command("reload " + path, ("reloaded", "failed")), "reloaded")
     same(len(t.v4.ask("away3.example.lab", "HTTPS").answer), 1)
     same(t.v4.ask("pool3.example.lab").values("A"), ["10.0.0.9"])
@@ -620,10 +622,7 @@ def rate(t):
 def reload_while_waiting(t):
     "a query that waits is judged by the policy of the time of its answer; other settings keep working"
     path = config(t.folder, "blocked.yaml", resolver="  pin_min: 77", policies="",)
-    with open(path) as file:
-        text = file.read().replace("default: {}", "default: {block_hosts: [odd.lab], strip_ech: false}")
-    with open(path, "w") as file:
-        file.write(text)
+    replace(path, "default: {}", "default: {block_hosts: [odd.lab], strip_ech: false}")
     client = t.v4.connect(socket.SOCK_DGRAM)
     client.send(question("slow.odd.lab", "AAAA", edns=1232))
     time.sleep(0.3)
@@ -642,10 +641,7 @@ def bad_reload(t):
     with open(key, "w") as file:
         file.write("this is no key\n")
     path = config(t.folder, "broken.yaml")
-    with open(path) as file:
-        text = file.read().replace("/root.key", "/broken.key")
-    with open(path, "w") as file:
-        file.write(text)
+    replace(path, "/root.key", "/broken.key")
     same(t.resolver.command("reload " + path, ("reloaded", "failed")), "failed trust anchor, line 1: no usable record")
     refused(t.v4.ask("good.odd.lab", edns=1232), "blocked_host")
     same(t.v4.ask("www.example.lab").rcode, "NOERROR")
@@ -690,10 +686,7 @@ def end(t):
 def failing_starts(t):
     "a start that cannot work says why in one line"
     path = config(t.folder, "start.yaml")
-    with open(path) as file:
-        text = file.read().replace("/root.key", "/broken.key")
-    with open(path, "w") as file:
-        file.write(text)
+    replace(path, "/root.key", "/broken.key")
     resolver = Resolver(t.parent, t.executable, path)
     same(resolver.wait(("failed", "ready", "gone")), "failed trust anchor, line 1: no usable record")
     same(resolver.wait("status-of-child"), "status-of-child 512")
