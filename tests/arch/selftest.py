@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tap
 import check
 
 SPDX = "/* " + check.SPDX_LINE + " */\n"
@@ -47,18 +49,6 @@ PLANTED = [
     ("a file beside the project", "tests/bad.tsv", "../sha" + "red/x\n", "workplace"),
 ]
 
-number = 0
-failed = 0
-
-
-def report(good, name, detail=""):
-    global number, failed
-    number += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {number} - {name}")
-    if not good:
-        print(f"# {detail}")
-
 
 def write(tree, path, text):
     path = os.path.join(tree, path)
@@ -78,7 +68,7 @@ def planted(name, path, text, expected):
             write(tree, path, SPDX + text if path.endswith(check.SOURCE) else text)
         after = list(check.check_tree(tree))
         good = not before and len(after) == 1 and path.split("/")[0] in after[0] and expected in after[0]
-        report(good, name, f"before {before}, after {after}")
+        tap.report(good, name, f"before {before}, after {after}")
 
 
 def compile_c(folder, name, text, *arguments):
@@ -95,21 +85,20 @@ def objects():
         mnl = compile_c(folder, "mnl", "int main(void) { return 0; }\n", "-Wl,--no-as-needed", "-lmnl")
         static = compile_c(folder, "static", "int main(void) { return 0; }\n", "-static")
         for name in check.EXECUTABLES:
-            report(not list(check.check_executable(name, plain)), f"{name} may link the C library")
-        report(any("libmnl" in line for line in check.check_executable("pinfold-resolver", mnl)),
-               "the resolver links libmnl")
-        report(not list(check.check_executable("pinfold-gate", mnl)), "the gate may link libmnl")
-        report(any("libmnl" in line for line in check.check_executable("pinfold", mnl)), "pinfold links libmnl")
-        report(bool(list(check.check_executable("pinfold", static))), "an executable that hides what it links")
-        report(bool(list(check.check_executable("pinfold", plain + "-not-there"))), "an executable that is not there")
+            tap.report(not list(check.check_executable(name, plain)), f"{name} may link the C library")
+        tap.report(any("libmnl" in line for line in check.check_executable("pinfold-resolver", mnl)),
+                   "the resolver links libmnl")
+        tap.report(not list(check.check_executable("pinfold-gate", mnl)), "the gate may link libmnl")
+        tap.report(any("libmnl" in line for line in check.check_executable("pinfold", mnl)), "pinfold links libmnl")
+        tap.report(bool(list(check.check_executable("pinfold", static))), "an executable that hides what it links")
+        tap.report(bool(list(check.check_executable("pinfold", plain + "-not-there"))), "an executable that is not there")
         clock = compile_c(folder, "clock.o", "#include <time.h>\nlong now(void);\nlong now(void) { return time(0); }\n", "-c")
-        report(any("time()" in line for line in check.check_pure("rules", clock)), "the rules call time()")
+        tap.report(any("time()" in line for line in check.check_pure("rules", clock)), "the rules call time()")
         quiet = compile_c(folder, "quiet.o", "int one(void);\nint one(void) { return 1; }\n", "-c")
-        report(not list(check.check_pure("rules", quiet)), "the rules call nothing")
+        tap.report(not list(check.check_pure("rules", quiet)), "the rules call nothing")
 
 
 for row in PLANTED:
     planted(*row)
 objects()
-print(f"1..{number}")
-sys.exit(1 if failed else 0)
+sys.exit(tap.end())

@@ -12,6 +12,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tap
+
 PROGRAM, FOLDER = sys.argv[1:3]
 
 
@@ -40,12 +43,9 @@ def main():
             continue
         done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", path], capture_output=True, text=True)
         rows.append((os.path.basename(path), done.stdout.splitlines()))
-    for number, (title, problems) in enumerate(rows, 1):
-        print(f"{'not ok' if problems else 'ok'} {number} - {title}")
-        for problem in problems:
-            print(f"# {problem}")
-    print(f"1..{len(rows)}")
-    return any(problems for _, problems in rows)
+    for title, problems in rows:
+        tap.report(not problems, title, "\n".join(problems))
+    return tap.end()
 
 
 sys.exit(main())

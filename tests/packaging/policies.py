@@ -10,6 +10,9 @@ import os
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tap
+
 PROGRAM, FOLDER = sys.argv[1:3]
 METADATA = "connect 169.254.169.254 80/tcp"
 
@@ -61,12 +64,9 @@ def main():
         rows.append((f"{name}: {arguments}", explain(f"{FOLDER}/{name}.yaml", arguments, reason)))
     tried = {name for name, _, _ in CASES}
     rows += [(f"{path} has cases", ["none"]) for path in paths if os.path.basename(path)[:-5] not in tried]
-    for number, (title, problems) in enumerate(rows, 1):
-        print(f"{'not ok' if problems else 'ok'} {number} - {title}")
-        for problem in problems:
-            print(f"# {problem}")
-    print(f"1..{len(rows)}")
-    return any(problems for _, problems in rows)
+    for title, problems in rows:
+        tap.report(not problems, title, "\n".join(problems))
+    return tap.end()
 
 
 sys.exit(main())

@@ -14,23 +14,15 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tap
+
 PROGRAM = sys.argv[1]
 WATCHDOG = 0.4  # seconds that the manager would wait
 CONFIGURATION = """\
 resolver: {{listen: ["127.0.0.1@53"], trust_anchor: none}}
 control: {{socket: {folder}/control.sock}}
 """
-
-number = failed = 0
-
-
-def report(good, name, detail=""):
-    global number, failed
-    number += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {number} - {name}")
-    if not good:
-        print(f"# {detail}")
 
 
 class Manager:
@@ -74,27 +66,27 @@ def start(folder, manager, **environment):
 def watched(folder):
     manager = Manager(folder)
     daemon = start(folder, manager, WATCHDOG_USEC=str(int(WATCHDOG * 1e6)))
-    report(manager.wait_for("READY=1"), "READY=1", manager.heard)
+    tap.report(manager.wait_for("READY=1"), "READY=1", manager.heard)
     manager.heard.clear()
     manager.hear(6 * WATCHDOG)
     beats = manager.watchdogs()
     gaps = [b - a for a, b in zip(beats, beats[1:])]
-    report(len(beats) >= 6 and max(gaps, default=99) < 2 * WATCHDOG, "WATCHDOG=1 in time", gaps)
+    tap.report(len(beats) >= 6 and max(gaps, default=99) < 2 * WATCHDOG, "WATCHDOG=1 in time", gaps)
     os.kill(daemon.pid, signal.SIGHUP)
-    report(manager.wait_for("RELOADING=1"), "RELOADING=1", manager.heard)
+    tap.report(manager.wait_for("RELOADING=1"), "RELOADING=1", manager.heard)
     stamp = [re.search(r"MONOTONIC_USEC=(\d+)", text) for _, text in manager.heard if "RELOADING" in text]
-    report(bool(stamp and stamp[0]), "its time stamp", manager.heard)
-    report(any(text == "READY=1" for _, text in manager.heard) or manager.wait_for("READY=1"), "READY=1 after it",
-           manager.heard)
+    tap.report(bool(stamp and stamp[0]), "its time stamp", manager.heard)
+    tap.report(any(text == "READY=1" for _, text in manager.heard) or manager.wait_for("READY=1"), "READY=1 after it",
+               manager.heard)
     os.kill(daemon.pid, signal.SIGSTOP)
     manager.hear(0.2)
     manager.heard.clear()
     manager.hear(3 * WATCHDOG)
-    report(not manager.watchdogs(), "a stopped service is silent", manager.heard)
+    tap.report(not manager.watchdogs(), "a stopped service is silent", manager.heard)
     os.kill(daemon.pid, signal.SIGCONT)
     daemon.terminate()
-    report(manager.wait_for("STOPPING=1"), "STOPPING=1", manager.heard)
-    report(daemon.wait(20) == 0, "ends in order")
+    tap.report(manager.wait_for("STOPPING=1"), "STOPPING=1", manager.heard)
+    tap.report(daemon.wait(20) == 0, "ends in order")
 
 
 def unwatched(folder, name, **environment):
@@ -102,7 +94,7 @@ def unwatched(folder, name, **environment):
     daemon = start(folder, manager, **environment)
     ready = manager.wait_for("READY=1")
     manager.hear(3 * WATCHDOG)
-    report(ready and not manager.watchdogs(), name, manager.heard)
+    tap.report(ready and not manager.watchdogs(), name, manager.heard)
     daemon.terminate()
     daemon.wait(20)
 
@@ -125,8 +117,7 @@ def main():
         unwatched(folder, "another process is watched", WATCHDOG_USEC=microseconds, WATCHDOG_PID="1")
     with tempfile.TemporaryDirectory() as folder:
         unwatched(folder, "WATCHDOG_USEC is no number", WATCHDOG_USEC="10s")
-    print(f"1..{number}")
-    return failed > 0
+    return tap.end()
 
 
 sys.exit(main())

@@ -15,17 +15,10 @@ import sys
 import tempfile
 import threading
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+import tap
+
 PROGRAM = sys.argv[1]
-number = failed = 0
-
-
-def report(good, name, detail=""):
-    global number, failed
-    number += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {number} - {name}")
-    if not good:
-        print(f"# {detail}")
 
 
 class Service:
@@ -123,7 +116,7 @@ def refused(name, code, verb, config, text="", **environment):
     status, output = call(verb, config, **environment)
     good = status == 1 and isinstance(output, dict) and output.get("code") == code and output.get("msg") and \
         output.get("cniVersion") and text in output["msg"]
-    report(bool(good), f"{verb}, {name}: error {code}", (status, output))
+    tap.report(bool(good), f"{verb}, {name}: error {code}", (status, output))
 
 
 def prev(**changes):
@@ -173,9 +166,9 @@ def away(folder):
     refused("no service", 11, "ADD", base, path)
     refused("no service", 11, "CHECK", base)
     refused("no service", 50, "STATUS", changed(base, cniVersion="1.1.0"))
-    report(call("DEL", base) == (0, None), "DEL, no service and nobody registered: done")
+    tap.report(call("DEL", base) == (0, None), "DEL, no service and nobody registered: done")
     with open(f"{path}.clients", "w", encoding="utf-8") as file:
-        report(call("DEL", base) == (0, None), "DEL, no service and a file without clients: done")
+        tap.report(call("DEL", base) == (0, None), "DEL, no service and a file without clients: done")
         file.write("{}\n")
     refused("no service, but it remembers", 11, "DEL", base)
     os.unlink(f"{path}.clients")
@@ -188,15 +181,15 @@ def verbs(folder):
         base = changed(CONFIG, socket=path, cniVersion=version)
         status, output = call("ADD", base)
         wanted = changed(RESULT, cniVersion=version, dns={"nameservers": ["10.88.0.1", "fd00::1"], "search": ["example.com"]})
-        report(status == 0 and output == wanted, f"{version} ADD: the result with our nameservers", output)
+        tap.report(status == 0 and output == wanted, f"{version} ADD: the result with our nameservers", output)
         client = next(iter(service.clients.values()), {})
-        report(client.get("addresses") == ["10.88.0.2", "fd00::2"] and client.get("policy") == "ci" and len(service.clients) == 1,
-               f"{version} ADD: both families are one client", service.clients)
-        report(service.requests[-1].get("via") == "cni0", f"{version} ADD: by the bridge", service.requests[-1])
-        report(call("ADD", base)[0] == 0 and len(service.clients) == 1, f"{version} ADD again", service.clients)
-        report(call("CHECK", base) == (0, None), f"{version} CHECK")
-        report(call("DEL", changed(base, prevResult=None)) == (0, None) and not service.clients, f"{version} DEL", service.clients)
-        report(call("DEL", base) == (0, None), f"{version} DEL again")
+        tap.report(client.get("addresses") == ["10.88.0.2", "fd00::2"] and client.get("policy") == "ci" and len(service.clients) == 1,
+                   f"{version} ADD: both families are one client", service.clients)
+        tap.report(service.requests[-1].get("via") == "cni0", f"{version} ADD: by the bridge", service.requests[-1])
+        tap.report(call("ADD", base)[0] == 0 and len(service.clients) == 1, f"{version} ADD again", service.clients)
+        tap.report(call("CHECK", base) == (0, None), f"{version} CHECK")
+        tap.report(call("DEL", changed(base, prevResult=None)) == (0, None) and not service.clients, f"{version} DEL", service.clients)
+        tap.report(call("DEL", base) == (0, None), f"{version} DEL again")
     base = changed(CONFIG, socket=path)
 
     refused("not registered", 100, "CHECK", base)
@@ -211,27 +204,27 @@ def verbs(folder):
     refused("no gate", 102, "CHECK", base, "gate")
     refused("no gate", 50, "STATUS", changed(base, cniVersion="1.1.0"), "gate")
     service.status["gate"]["state"] = "ready"
-    report(call("STATUS", changed(base, cniVersion="1.1.0")) == (0, None), "STATUS")
+    tap.report(call("STATUS", changed(base, cniVersion="1.1.0")) == (0, None), "STATUS")
 
     # What was forgotten: the same container with another address, another container with the same address.
     call("ADD", changed(base, prevResult=changed(RESULT, ips=[{"address": "10.88.0.7/16", "gateway": "10.88.0.1"}])))
-    report([c["addresses"] for c in service.clients.values()] == [["10.88.0.7"]], "ADD without DEL: the new address", service.clients)
+    tap.report([c["addresses"] for c in service.clients.values()] == [["10.88.0.7"]], "ADD without DEL: the new address", service.clients)
     call("ADD", changed(base, prevResult=changed(RESULT, ips=[{"address": "10.88.0.7/16", "gateway": "10.88.0.1"}])), CNI_CONTAINERID="other")
-    report(len(service.clients) == 1 and any("-other-" in name for name in service.clients), "ADD of a re-used address", service.clients)
+    tap.report(len(service.clients) == 1 and any("-other-" in name for name in service.clients), "ADD of a re-used address", service.clients)
     service.clients["runner"] = {"name": "runner", "policy": "ci", "addresses": ["10.88.0.8"], "registered": True}
     refused("an address of somebody else", 11, "ADD", changed(base, prevResult=changed(RESULT, ips=[{"address": "10.88.0.8/16", "gateway": "10.88.0.1"}])))
     refused("an address of another network", 11, "ADD", changed(base, name="other", prevResult=changed(RESULT, ips=[{"address": "10.88.0.7/16", "gateway": "10.88.0.1"}])))
-    report("runner" in service.clients and len(service.clients) == 2, "and nobody is removed", service.clients)
+    tap.report("runner" in service.clients and len(service.clients) == 2, "and nobody is removed", service.clients)
 
     service.clients.clear()
     call("ADD", changed(base, nameservers=["192.0.2.1"], runtimeConfig={"pinfoldPolicy": "browser"}))
-    report([c["policy"] for c in service.clients.values()] == ["browser"], "the runtime names the policy", service.clients)
+    tap.report([c["policy"] for c in service.clients.values()] == ["browser"], "the runtime names the policy", service.clients)
     _, output = call("ADD", changed(base, nameservers=["192.0.2.1"], runtimeConfig={"pinfoldPolicy": "browser"}))
-    report(output["dns"]["nameservers"] == ["192.0.2.1"], "nameservers of the configuration", output)
+    tap.report(output["dns"]["nameservers"] == ["192.0.2.1"], "nameservers of the configuration", output)
 
     service.clients.clear()
     status, _ = call("ADD", changed(base, prevResult=changed(RESULT, interfaces=[{"name": "veth77"}, {"name": "eth0", "sandbox": "/x"}])))
-    report(status == 0 and [c.get("interface") for c in service.clients.values()] == ["veth77"], "an interface of its own gets rules", service.clients)
+    tap.report(status == 0 and [c.get("interface") for c in service.clients.values()] == ["veth77"], "an interface of its own gets rules", service.clients)
     service.clients.clear()
 
     # GC keeps who is valid, and who is not of this network.
@@ -243,9 +236,9 @@ def verbs(folder):
     gc = changed(base, cniVersion="1.1.0", prevResult=None)
     refused("no list", 7, "GC", gc, CNI_CONTAINERID=None)
     refused("half a list", 7, "GC", {**gc, "cni.dev/valid-attachments": [{"containerID": "two"}]})
-    report(len(service.clients) == 5, "and nobody is removed", service.clients)
+    tap.report(len(service.clients) == 5, "and nobody is removed", service.clients)
     status = call("GC", {**gc, "cni.dev/valid-attachments": [{"containerID": "two", "ifname": "eth0"}]}, CNI_CONTAINERID=None, CNI_NETNS=None, CNI_IFNAME=None)
-    report(status == (0, None) and sorted(c["addresses"][0] for c in service.clients.values()) == ["10.88.0.12", "10.88.0.8", "10.99.0.2"], "GC", (status, service.clients))
+    tap.report(status == (0, None) and sorted(c["addresses"][0] for c in service.clients.values()) == ["10.88.0.12", "10.88.0.8", "10.99.0.2"], "GC", (status, service.clients))
 
     service.refuse["client-add"] = {"ok": False, "code": "invalid", "error": "there is no policy 'ci'"}
     refused("a policy that is not there", 7, "ADD", base, "no policy")
@@ -253,7 +246,7 @@ def verbs(folder):
         service.refuse["client-add"] = answer
         refused(name, 11, "ADD", base)
     service.refuse, service.stumbles = {}, 2
-    report(call("ADD", base)[0] == 0, "ADD, the change fails twice")
+    tap.report(call("ADD", base)[0] == 0, "ADD, the change fails twice")
     service.refuse = {"client-remove": {"ok": False, "code": "failed", "error": "no"}}
     refused("a change that failed", 11, "DEL", base)
     service.close()
@@ -263,13 +256,13 @@ def version():
     for text in ('{"cniVersion":"0.4.0"}', '{"cniVersion":"9.9.9"}', ""):
         status, output = call("VERSION", text, CNI_CONTAINERID=None, CNI_NETNS=None, CNI_IFNAME=None, CNI_PATH=None)
         wanted = json.loads(text)["cniVersion"] if text else "1.1.0"
-        report(status == 0 and output == {"cniVersion": wanted, "supportedVersions": ["0.4.0", "1.0.0", "1.1.0"]}, f"VERSION {text}", output)
+        tap.report(status == 0 and output == {"cniVersion": wanted, "supportedVersions": ["0.4.0", "1.0.0", "1.1.0"]}, f"VERSION {text}", output)
     refused("input that is no JSON", 6, "VERSION", "{")
 
 
 def closed_input():
     done = subprocess.run(["sh", "-c", 'exec "$0" <&-', PROGRAM], capture_output=True, text=True, env={**ENVIRONMENT, "CNI_COMMAND": "ADD"})
-    report(done.returncode == 1 and json.loads(done.stdout)["code"] == 5, "ADD, no standard input: error 5", done.stdout)
+    tap.report(done.returncode == 1 and json.loads(done.stdout)["code"] == 5, "ADD, no standard input: error 5", done.stdout)
 
 
 def main():
@@ -282,8 +275,7 @@ def main():
         verbs(folder)
     finally:
         shutil.rmtree(folder)
-    print(f"1..{number}")
-    return failed > 0
+    return tap.end()
 
 
 sys.exit(main())
