@@ -15,13 +15,17 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tap
+
 PROGRAM, FOLDER = (os.path.abspath(path) for path in sys.argv[1:3])
 MARK = "pinfold-test-prompt"
 
 # (what is typed before the tabulator, what must be shown, what must not)
 CASES = [
     ("pinfold expl", ["pinfold explain"], []),
-    ("pinfold re", ["pinfold reload"], []),
+    ("pinfold rel", ["pinfold reload"], []),
+    ("pinfold re", ["reload", "report"], []),
     ("pinfold ", ["run", "daemon", "check", "explain", "rules", "version"], ["usage"]),
     ("pinfold run --", ["--policy", "--allow", "--strict"], ["--hook"]),
     ("pinfold run --pol", ["pinfold run --policy"], []),
@@ -95,26 +99,19 @@ def shown(terminal, typed, expected):
     return plain(text)
 
 
-def cases(shell, folder, number):
+def cases(shell, folder):
     arguments, start = SHELLS[shell]
     terminal = Terminal(arguments, folder)
     terminal.write(start.format(folder=FOLDER) + f"; PS1='> '; echo {MARK[:4]}''{MARK[4:]}\r")
     terminal.read_until(re.escape(MARK) + r"\r", 20)
-    failed = 0
     for typed, expected, forbidden in CASES:
         text = shown(terminal, typed, expected)
         wrong = [word for word in expected if word not in text] + [word for word in forbidden if word in text]
-        number += 1
-        failed += bool(wrong)
-        print(f"{'not ok' if wrong else 'ok'} {number} - {shell}: {typed}<tab>")
-        if wrong:
-            print(f"# {wrong} in {text!r}")
+        tap.report(not wrong, f"{shell}: {typed}<tab>", f"{wrong} in {text!r}")
     terminal.close()
-    return number, failed
 
 
 def main():
-    number = failed = 0
     folder = subprocess.run(["mktemp", "-d"], check=True, capture_output=True, text=True).stdout.strip()
     try:
         os.makedirs(f"{folder}/bin")
@@ -125,15 +122,12 @@ def main():
         os.chmod(f"{folder}/bin/zzz-a-command", 0o755)
         for shell in SHELLS:
             if shutil.which(shell) is None:
-                number += 1
-                print(f"ok {number} - {shell} # SKIP no {shell}")
-                continue
-            number, more = cases(shell, folder, number)
-            failed += more
+                tap.report(True, f"{shell} # SKIP no {shell}")
+            else:
+                cases(shell, folder)
     finally:
         shutil.rmtree(folder)
-    print(f"1..{number}")
-    return failed > 0
+    return tap.end()
 
 
 sys.exit(main())
